@@ -34,8 +34,9 @@ from dualt.estimators import views
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = Path(os.environ.get("DUALT_SEVERAL_MODELS") or ROOT.parent / "shared" / "data" / "several-models")
 OVERLAPPING = ("overlap", "binary", "many")
-# Levels of confidence to choose from; the first is what `views` has.
-CHOICES = (5, 1, 2, 3, 8)
+# Levels of confidence, and the disputed share from which the voices are not believed, to choose from; the first is what
+# `views` has, and 9 believes them always.
+CHOICES = ((5, 0.5), (1, 0.5), (3, 0.5), (8, 0.5), (5, 0.4), (5, 0.6), (5, 9.0))
 
 
 def problems() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, np.ndarray]]:
@@ -61,17 +62,17 @@ def choose() -> None:
         n_classes = members.shape[2]
         happened = dualt.estimate_transition(np.eye(n_classes)[clean], given, "spade").transition
         found = {"default": dualt.estimate_transition(members.mean(axis=0), given).transition}
-        for levels in CHOICES:
-            with mock.patch.object(views, "LEVELS", levels):
-                found[str(levels)] = dualt.estimate_transition(members, given, determined=True).transition
+        for levels, disputed in CHOICES:
+            with mock.patch.multiple(views, LEVELS=levels, DISPUTED=disputed):
+                found[f"{levels}, {disputed:g}"] = dualt.estimate_transition(members, given, determined=True).transition
         errors = {name: np.abs(matrix - happened).sum() / n_classes for name, matrix in found.items()}
         records.append({"family": family, **errors})
     table = pd.DataFrame(records).groupby("family").mean()
-    settings = list(map(str, CHOICES))
+    settings = [f"{levels}, {disputed:g}" for levels, disputed in CHOICES]
     table["chosen"] = [table.drop(family)[settings].mean().idxmin() for family in table.index]
     table["left out"] = [own[own["chosen"]] for _, own in table.iterrows()]
     table.loc["mean"] = table.mean(numeric_only=True)
-    print(f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by the levels of confidence:\n")
+    print(f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by levels of confidence and disputed share:\n")
     head("family", *settings, "chosen by the others", "left out", "default")
     for family, own in table.fillna({"chosen": ""}).iterrows():
         row(family, *(own[name] for name in settings), own["chosen"], own["left out"], own["default"])
@@ -103,6 +104,8 @@ def measure(family: str, name: str, members: np.ndarray, given: np.ndarray, clea
     add("views", members, answer=determined)
     if wrong.any():
         record["AP self"] = float(average_precision_score(wrong, -mean[np.arange(len(given)), given]))
+        known = dualt.find_label_issues(mean, given, happened)
+        record["AP true"] = float(average_precision_score(wrong, -known.probability_right))
     return record
 
 
@@ -141,7 +144,7 @@ def main() -> None:
     })  # fmt: skip
     show("AP of wrong labels, and CPU seconds", table, {
         "self-confidence": "AP self", "default": "AP default", "several models": "AP views",
-        "seconds: default": "s default", "seconds: several models": "s views",
+        "true T": "AP true", "seconds: default": "s default", "seconds: several models": "s views",
     })  # fmt: skip
     answered = [family for family in table.index[:-1] if not family.startswith(OVERLAPPING)]
     if answered:

@@ -280,27 +280,22 @@ def audited(problem: Problem, n_audits: int, *, classifier: bool) -> dict[str, f
     return dict(zip(names, np.nanmean(found, axis=0), strict=True))
 
 
-def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float, float]]:
-    """Yield (accuracy, log loss) with each of CONSTANTS."""
-    n_items, n_people = len(problem.clean), int(problem.who.max()) + 1
-    voices = np.bincount(problem.item, minlength=n_items) + classifier
+def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float, float, float]]:
+    """Yield accuracy, log loss and, with a classifier, the error of the claimed rate, with each of CONSTANTS."""
+    votes = problem.item, problem.who, problem.vote
+    sizes = len(problem.clean), int(problem.who.max()) + 1, problem.n_classes
     probs = problem.probs if classifier else None
-    fitted: tuple[float, int] | None = None
-    kept = (model.POOLING, model.ENOUGH_VOICES)
-    for pooling, enough, overlap in CONSTANTS:
-        if fitted != (pooling, enough):
-            fitted = model.POOLING, model.ENOUGH_VOICES = pooling, enough
-            votes = problem.item, problem.who, problem.vote
-            fit = model.fit_votes(*votes, n_items, n_people, problem.n_classes, probs=probs, overlap=0)
-            logits = np.log(np.maximum(fit.posterior, 1e-300))
-        found = scores(problem, model.tempered(logits, voices, overlap), None)
-        yield found["accuracy"], found["log loss"]
-    model.POOLING, model.ENOUGH_VOICES = kept
+    kept = model.POOLING, model.ENOUGH_VOICES, model.OVERLAP
+    for constants in CONSTANTS:
+        model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = constants
+        found = scores(problem, model.fit_votes(*votes, *sizes, probs=probs).posterior, None)
+        yield found["accuracy"], found["log loss"], found["rate error"] if classifier else np.nan
+    model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = kept
 
 
 def choice() -> None:
     """Print for each set the constants with the least log loss on the others, relative to a set's mean."""
-    names, figures = [], []
+    names, means = [], []
     for name, whole in problems():
         own = [
             [*by_constants(problem, classifier=classifier)]
@@ -308,17 +303,18 @@ def choice() -> None:
             for classifier in ((False, True) if problem.probs is not None else (False,))
         ]
         names.append(name)
-        figures.append(np.mean(own, axis=0))
-    accuracy, loss = np.moveaxis(np.array(figures), 2, 0)
-    relative = loss / loss.mean(axis=1, keepdims=True)
+        means.append(np.nanmean(own, axis=0))
+    figures = np.array(means)  # sets × constants × (accuracy, log loss, rate error)
+    relative = figures[:, :, 1] / figures[:, :, 1].mean(axis=1, keepdims=True)
     ours = CONSTANTS.index((model.POOLING, model.ENOUGH_VOICES, model.OVERLAP))
     best = [int(np.delete(relative, place, axis=0).mean(axis=0).argmin()) for place in range(len(names))]
-    head("set: accuracy · log loss", "pooling, voices, overlap by the other sets", "with these", "as they are")
+    what = "accuracy · log loss · rate error with a classifier"
+    head(f"set: {what}", "pooling, voices, overlap by the other sets", "with these", "as they are")
     for place, (name, chosen) in enumerate(zip(names, best, strict=True)):
-        cells = [f"{accuracy[place, one]:.3f} · {loss[place, one]:.3f}" for one in (chosen, ours)]
-        row(name, ", ".join(f"{value:g}" for value in CONSTANTS[chosen]), *cells)
-    rows = np.arange(len(names))
-    row("mean", "", *(f"{accuracy[rows, own].mean():.3f} · {loss[rows, own].mean():.3f}" for own in (best, ours)))
+        cells = [" · ".join(f"{value:.3f}" for value in figures[place, one]) for one in (chosen, ours)]
+        row(name, ", ".join(f"{value:g}" for value in CONSTANTS[chosen]), *(cell.replace("nan", "–") for cell in cells))
+    both = [np.nanmean(figures[np.arange(len(names)), own], axis=0) for own in (best, ours)]
+    row("mean", "", *(" · ".join(f"{value:.3f}" for value in own) for own in both))
 
 
 def sizes_of(problem: Problem) -> list[int]:
@@ -345,18 +341,21 @@ def million(n_votes: int) -> str:
 def show(records: list[tuple[str, int, str, dict[str, float]]], methods: tuple[str, ...], least: int) -> None:
     """Print accuracy and log loss of each set, and the means over all, of sets with all methods' figures."""
     cases = list(dict.fromkeys((name, size) for name, size, method, _ in records if method == methods[-1]))
-    by_case = {(name, size, method): found for name, size, method, found in records}
+    by_case = {((name, size), method): found for name, size, method, found in records}
     head("set, votes per item: accuracy · log loss", *methods)
     for name, size in cases:
-        cells = [by_case.get((name, size, method)) for method in methods]
+        cells = [by_case.get(((name, size), method)) for method in methods]
         shown = [f"{own['accuracy']:.3f} · {own['log loss']:.2f}" if own else "–" for own in cells]
         row(f"{name}, {'all' if size == ALL else size}", *shown)
     cases = [case for case in cases if case[1] >= least]
     print(f"\nMeans at {least} votes or more:\n")
     head("", *methods)
     for figure in ("accuracy", "log loss", "calibration", "rate error", "quality error"):
-        values = [[by_case[case[0], case[1], method].get(figure, np.nan) for case in cases] for method in methods]
+        values = [[by_case[case, method].get(figure, np.nan) for case in cases] for method in methods]
         row(figure, *(float(np.nanmean(own)) for own in values))
+    people = [case for case in cases if "rules" not in case[0]]
+    values = [[by_case[case, method]["rate error"] for case in people] for method in methods]
+    row("rate error, people only", *(float(np.mean(own)) for own in values))
     print()
 
 

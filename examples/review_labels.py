@@ -14,7 +14,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_predict
 
 import dualt
-from dualt import io
 from dualt.issues import apply_review, read_review
 
 
@@ -33,7 +32,7 @@ def main() -> None:
     """Spoil a tenth of the digits' labels, and review the 100 most suspect."""
     features, clean = load_digits(return_X_y=True)
     labels = dualt.noise.corrupt(clean, dualt.noise.symmetric(10, 0.1), random_state=0)
-    io.save_labels("labels.npy", labels)
+    np.save("labels.npy", labels)
     model = RandomForestClassifier(60, min_samples_leaf=2, random_state=0)
     probs = cross_val_predict(model, features, labels, cv=3, method="predict_proba")
 
@@ -43,7 +42,7 @@ def main() -> None:
 
     decide(Path("review.csv"), issues, clean, 100)
     corrected = apply_review(labels, read_review("review.csv"))
-    io.save_labels("corrected.npy", corrected)
+    np.save("corrected.npy", corrected)
     before, after = (labels != clean).sum(), (corrected != clean).sum()
     print(f"{before} of {len(labels):,} labels were wrong; after a review of 100 of them {after} are.")
     print("Look at them: review.html")

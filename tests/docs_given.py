@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from docs_pages import ROOT
 
-from dualt import io, noise
+from dualt import noise
 
 CLEAN = np.arange(300) % 3
 
@@ -23,7 +23,7 @@ def readme_files(run):
     np.save("probs.npy", probs)
     np.save("second.npy", second)
     np.save("images.npy", rng.integers(0, 255, (300, 8, 8), dtype=np.uint8))
-    io.save_labels("labels.npy", given)
+    np.save("labels.npy", given)
     run.names |= {"pred_probs": probs, "second_probs": second, "noisy_labels": given}
     run.names |= {"X": features, "noisy_y": given, "X_new": features}
 
@@ -123,11 +123,6 @@ def tiny_data(run):
 
     run.environment["DUALT_DATA"] = str(write_all(Path("data-sets").absolute()))
     np.savez("images.npz", X=np.random.default_rng(0).integers(256, size=(5, 28, 28), dtype=np.uint8))
-
-
-def own_matrix(run):
-    """A matrix of one's own, as a file."""
-    np.save("my-matrix.npy", noise.pair(2, 0.3))
 
 
 def repository(run):

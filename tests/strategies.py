@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -30,3 +32,8 @@ def posteriors(draw, max_rows=120, max_classes=6, dtype=np.float64):
         probs = np.eye(n_classes)[probs.argmax(axis=1)]
     labels = rng.integers(0, n_classes, n_rows)
     return probs.astype(dtype), labels
+
+
+def same_summary(one, other):
+    """Return whether two summaries of rows are equal in every field."""
+    return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in dataclasses.fields(one))

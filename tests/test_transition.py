@@ -121,19 +121,13 @@ def test_sizes_must_fit():
 
 
 def test_a_label_that_no_class_leaves_says_nothing():
-    """Found by fuzzing: such rows came out as zeros."""
     always_one = [[0.0, 1.0, 0.0]] * 3
     with pytest.warns(DualtWarning, match="near singular"):
         found = dualt.clean_posterior([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], always_one)
     np.testing.assert_allclose(found, np.full((2, 3), 1 / 3))
-
-
-def test_a_label_that_no_class_leaves_is_no_division_by_zero():
-    """An empty column of the matrix, and rows outside what it can give."""
     matrix = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.5, 0.5, 0.0]])
-    with pytest.warns(DualtWarning, match="near singular"):
+    with pytest.warns(DualtWarning, match="near singular"):  # rows outside what it can give
         found = dualt.clean_posterior([[0.6, 0.1, 0.3], [0.0, 0.0, 1.0], [0.3, 0.7, 0.0]], matrix)
-    assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
 
 

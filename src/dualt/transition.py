@@ -22,7 +22,7 @@ from dualt.validation import (
     check_n_jobs,
     check_probability_chunk,
     check_transition,
-    scale_with_warning,
+    scale_rounded,
 )
 
 # Above this condition number a matrix is called near singular: its inverse amplifies the errors of the posterior so
@@ -50,7 +50,7 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
     array([[0.8, 0.2]])
     """
     table, names = as_probability_table(clean_posterior)
-    clean = np.asarray(scale_with_warning(table), dtype=np.float64)
+    clean = np.asarray(scale_rounded(table, stacklevel=2), dtype=np.float64)
     check_probability_chunk(clean, 0)
     return np.asarray(clean @ _matrix_of(transition, clean.shape[1], names))
 
@@ -131,7 +131,7 @@ def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | Non
     array([[1., 0.]])
     """
     table, names = as_probability_table(pred_probs)
-    table = scale_with_warning(table)
+    table = scale_rounded(table, stacklevel=2)
     n_classes = table.shape[1]
     matrix = _matrix_of(transition, n_classes, names)
     inverse = _well_conditioned_inverse(matrix)
@@ -234,19 +234,10 @@ class EarlyPosterior:
     """The clean posterior after a few EM steps q ← q · ((p / (q @ T)) @ Tᵀ) from the uniform distribution.
 
     Predicted probabilities are themselves estimates, and following them to convergence fits their errors:
-    stopping early finds wrong labels and true classes at least as well, in a third of the time.
+    stopping early finds wrong labels and true classes at least as well, in a third of the time. With many classes,
+    nearly equal entries of a row of the matrix are taken to be equal; see `split_background`.
 
-    With many classes, nearly equal entries of a row of the matrix are taken to be equal, so that a step costs as many
-    products as there are other entries; see `split_background`.
-
-    Parameters
-    ----------
-    transition : (n_classes, n_classes)
-        A valid matrix. It is prepared once, for any number of chunks of rows in any number of threads.
-    dtype
-        float32 or float64, as that of the rows.
-    steps
-        Number of EM steps.
+    The matrix, which must be valid, is prepared once, for any number of chunks of rows of float32 or float64.
     """
 
     def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = EM_STEPS) -> None:

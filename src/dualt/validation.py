@@ -55,8 +55,9 @@ def is_frame(obj: Any) -> bool:
 
 
 def index_of(obj: Any) -> Any:
-    """Return the index of a pandas data frame or series, or of what was made of one; None for anything else."""
-    index = getattr(obj, "index", None)
+    """Return the index of a data frame or series of pandas or Dask, or of what was made of one; None without one."""
+    index: Any = getattr(obj, "index", None)
+    index = index.compute() if hasattr(type(index), "compute") else index
     return index if hasattr(index, "equals") else None
 
 
@@ -143,6 +144,7 @@ def check_probability_shape(table: NDArray[Any]) -> None:
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
     if table.shape[1] < 2:
         raise ProbabilitiesError(f"Expected at least two classes (columns), got {table.shape[1]}.{_BOTH_COLUMNS}")
+    check_n_classes(table.shape[1])
 
 
 def check_same_length(n_probabilities: int, n_labels: int) -> None:
@@ -211,10 +213,11 @@ def _describe_bad_row(chunk: NDArray[Any], start: int) -> str:
     return f"Expected rows that sum to 1, got {sums[row]:.6g} at row {start + row}. {hint}"
 
 
-def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
+def scale_rounded(table: NDArray[Any], stacklevel: int | None = None) -> NDArray[Any]:
     """Return probabilities that were rounded to two decimals with rows that sum to one again; others as they are.
 
     Rounded means: all have at most two decimals, and rows miss one by no more than rounding explains, some by 0.01.
+    With a `stacklevel`, that of the caller, there is a warning if rows were scaled.
     """
     if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:16]):
         return table
@@ -223,12 +226,10 @@ def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
         excess = np.abs(sums - 1).max()
     if not 0.005 < excess < most_by_rounding(table.shape[1]) + 0.005 or not _has_two_decimals(table):
         return table
+    if stacklevel is not None:
+        message = "The probabilities are rounded to two decimals: each row was divided by its sum."
+        warnings.warn(message, DualtWarning, stacklevel=stacklevel + 1)
     return np.asarray(table / sums[:, None], dtype=table.dtype)
-
-
-def most_by_rounding(n_classes: int) -> float:
-    """Return by how much the sum of a row may miss one through rounding: half of 0.01 per class, from 0.05 to 0.5."""
-    return min(max(0.05, 0.005 * n_classes), 0.5)
 
 
 def _has_two_decimals(table: NDArray[Any]) -> bool:
@@ -237,13 +238,9 @@ def _has_two_decimals(table: NDArray[Any]) -> bool:
         return bool((np.abs(hundredths - np.rint(hundredths)) < 1e-4).all())
 
 
-def scale_with_warning(table: NDArray[Any], stacklevel: int = 2) -> NDArray[Any]:
-    """Return `scale_rounded(table)`, with a warning if rows were scaled; `stacklevel` is that of the caller."""
-    scaled = scale_rounded(table)
-    if scaled is not table:
-        message = "The probabilities are rounded to two decimals: each row was divided by its sum."
-        warnings.warn(message, DualtWarning, stacklevel=stacklevel + 1)
-    return scaled
+def most_by_rounding(n_classes: int) -> float:
+    """Return by how much the sum of a row may miss one through rounding: half of 0.01 per class, from 0.05 to 0.5."""
+    return min(max(0.05, 0.005 * n_classes), 0.5)
 
 
 def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:

@@ -51,11 +51,6 @@ def test_an_accuracy_is_at_most_one():
     assert e.accuracy_through_transition(predicted, given, T) == pytest.approx(1, abs=1e-4)
 
 
-def test_clean_labels_give_the_plain_accuracy():
-    predicted, given = np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2])
-    assert e.accuracy_through_transition(predicted, given, np.eye(3)) == 0.75
-
-
 def test_the_figure_through_the_matrix_is_unbiased():
     rng = np.random.default_rng(0)
     found = []
@@ -67,23 +62,6 @@ def test_the_figure_through_the_matrix_is_unbiased():
     one, lead, plain = np.mean(found, axis=0)
     assert (one, lead) == pytest.approx((0.9 + 0.1 / 3, 0.1 - 0.1 / 3), abs=0.01)
     assert plain < 0.8  # what the noisy labels alone would claim
-
-
-def test_intervals_by_audit_hold_even_if_the_model_repeats_the_labels_errors():
-    rng = np.random.default_rng(3)
-    true, given, (first, second) = simulate(rng, 4000)
-    first = np.where(rng.random(4000) < 0.3, given, first)
-    weights, held, better = Weights.uniform(200, 4000), [], []
-    accuracy, lead = (first == true).mean(), (first == true).mean() - (second == true).mean()
-    for _ in range(120):
-        rows = rng.choice(4000, 200, replace=False)
-        one = e.accuracy_by_audit(first, given, rows, true[rows], weights)
-        both = e.accuracy_by_audit(first, given, rows, true[rows], weights, rival=second)
-        held.append(one.low <= accuracy <= one.high)
-        better.append(both.low <= lead <= both.high)
-    assert np.mean(held) > 0.92
-    assert np.mean(better) > 0.92
-    assert e.accuracy_through_transition(first, given, T) > accuracy + 0.05  # why the audit is needed
 
 
 @pytest.mark.parametrize(
@@ -106,25 +84,25 @@ def test_an_audited_interval_covers_and_is_no_wider_than_that_of_counting(n_clas
         wilson = 2 * np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
         widths.append((found.high - found.low) / wilson)
     assert np.mean(held) >= 0.93
-    assert np.mean(widths) <= 1
+    assert max(widths) <= 1 + 1e-4
 
 
-@pytest.mark.parametrize("design", ["uniform", "stratified"])
-def test_intervals_hold_for_both_designs_and_for_two_models(design):
+@pytest.mark.parametrize(("design", "copied", "m"), [("uniform", 0.3, 200), ("uniform", 0, 60), ("stratified", 0, 60)])
+def test_intervals_hold_for_both_designs_two_models_and_one_that_repeats_the_labels_errors(design, copied, m):
     rng = np.random.default_rng(5)
     true, given, (first, second) = simulate(rng, 3000)
+    first = np.where(rng.random(3000) < copied, given, first)
     plan = Plan.of(3000, design, np.where(first == given, 0.05, 0.6))
-    lead = (first == true).mean() - (second == true).mean()
-    held, better = [], []
-    for seed in range(80):
-        drawn = plan.draw(60, seed)
-        weights = Weights.stratified(drawn.strata, drawn.sizes)
-        one = e.accuracy_by_audit(first, given, drawn.rows, true[drawn.rows], weights)
-        both = e.accuracy_by_audit(first, given, drawn.rows, true[drawn.rows], weights, rival=second)
-        held.append(one.low <= (first == true).mean() <= one.high)
-        better.append(both.low <= lead <= both.high)
-    assert np.mean(held) > 0.91
-    assert np.mean(better) > 0.91
+    accuracy, lead = (first == true).mean(), (first == true).mean() - (second == true).mean()
+    held = []
+    for seed in range(100):
+        drawn = plan.draw(m, seed)
+        weights, truth = Weights.stratified(drawn.strata, drawn.sizes), true[drawn.rows]
+        one, both = (e.accuracy_by_audit(first, given, drawn.rows, truth, weights, rival) for rival in (None, second))
+        held.append((one.low <= accuracy <= one.high, both.low <= lead <= both.high))
+    assert (np.mean(held, axis=0) > 0.91).all()
+    if copied:  # why the audit is needed
+        assert e.accuracy_through_transition(first, given, T) > accuracy + 0.05
 
 
 def test_two_models_that_always_agree_need_no_check():
@@ -172,9 +150,7 @@ def test_the_error_of_a_lead_is_that_of_counting_where_labels_say_nothing():
     true = (rows % 4 == 0).astype(int)
     found = e.accuracy_by_audit(predicted, given, rows, true, Weights.uniform(40, 2000), rival=rival)
     assert found.estimate == pytest.approx(0.5)
-    added = 1.959964**2
-    share = (30 + added) / (40 + 2 * added)
-    assert found.standard_error == pytest.approx(2 * np.sqrt(0.98 * share * (1 - share) / (40 + 2 * added)))
+    assert found.standard_error == pytest.approx(2 * np.sqrt(0.98 * 0.75 * 0.25 / 39))
 
 
 def test_a_lead_that_may_be_zero_is_none():

@@ -87,14 +87,9 @@ def test_as_many_labels_are_needed_as_reach_the_half_width():
     assert plan.needed(0.05) == pytest.approx(384 / (1 + 384 / 10_000), abs=1)
     assert plan.needed(1e-9) == 10_000
     assert plan.needed(0.02, 0.01, 100) == 100, "reached"
-
-    def half_width(m):
-        return 1.96 * 0.5 * np.sqrt((1 - m / 10_000) / m)
-
-    assert half_width(plan.needed(0.03)) == pytest.approx(0.03, rel=0.01)
-    assert half_width(plan.needed(half_width(100) / 2, half_width(100), 100)) == pytest.approx(
-        half_width(100) / 2, rel=0.01
-    )
+    half = 0.98 * np.sqrt((1 - 100 / 10_000) / 100)
+    needed = plan.needed(half / 2, half, 100)
+    assert 0.98 * np.sqrt((1 - needed / 10_000) / needed) == pytest.approx(half / 2, rel=0.01)
 
 
 def test_a_plan_of_batches():

@@ -1,4 +1,7 @@
-"""Runs commands as they are typed."""
+"""Runs commands as they are typed, and reads and writes the tables that they take."""
+
+import csv
+from pathlib import Path
 
 from typer.testing import CliRunner
 
@@ -15,3 +18,21 @@ def run(*arguments, code=0):
 def refused(*arguments):
     """Return what a command that is refused says on stderr, in one line."""
     return " ".join(run(*arguments, code=2).stderr.split())
+
+
+def read_rows(path):
+    """Return the rows of a table by the names of its columns."""
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def write_rows(path, rows):
+    with Path(path).open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def fill_in(path, true):
+    """Fill in the column `true` of an audit with the classes of its rows."""
+    write_rows(path, [{**row, "true": true[int(row["index"])]} for row in read_rows(path)])

@@ -5,11 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dualt
-from dualt.cli import app
 from dualt.estimators import DEFAULT_ESTIMATOR, comparable
+from tests.cli.commands import run
 
 N = 300
 
@@ -25,13 +24,8 @@ def files(tmp_path):
     return tmp_path
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["estimate", *map(str, arguments)])
-
-
 def refused(result, message, folder=None):
-    """Exit code 2, one line on stderr, no traceback, nothing on stdout and nothing written."""
-    assert result.exit_code == 2, result.output
+    """One line on stderr, no traceback, nothing on stdout and nothing written."""
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
@@ -62,18 +56,17 @@ def test_wrong_options_are_refused(files, monkeypatch, options, message):
     np.savez("labels.npz", labels=np.load("labels.npy"), others=[1])
     labels = "labels.npz" if "--label" in options else "labels.npy"
     output = [] if "-o" in options else ["-o", "out/t.json"]
-    refused(run("probs.npy", labels, *options, *output), message, files / "out")
+    refused(run("estimate", "probs.npy", labels, *options, *output, code=2), message, files / "out")
 
 
 def test_a_label_file_or_column_is_needed(files):
-    refused(run(files / "probs.npy"), "files of labels, or --label")
+    refused(run("estimate", files / "probs.npy", code=2), "files of labels, or --label")
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npy", ".csv"])
 def test_the_estimate_is_written(files, suffix):
     path = files / "out" / f"t{suffix}"
-    result = run(files / "probs.npy", files / "labels.npy", "-o", path)
-    assert result.exit_code == 0, result.output
+    result = run("estimate", files / "probs.npy", files / "labels.npy", "-o", path)
     assert str(path) in result.stdout
     expected = dualt.estimate_transition(np.load(files / "probs.npy"), np.load(files / "labels.npy")).transition
     np.testing.assert_allclose(dualt.io.load_transition(path)[0], expected, atol=1e-9)
@@ -81,7 +74,7 @@ def test_the_estimate_is_written(files, suffix):
 
 
 def test_json_is_all_that_is_printed(files):
-    result = run(files / "probs.npy", files / "labels.npy", "--json", "--compare", "--level", "0.8")
+    result = run("estimate", files / "probs.npy", files / "labels.npy", "--json", "--compare", "--level", "0.8")
     content = json.loads(result.stdout)
     assert result.stderr == ""
     assert content["estimator"] == DEFAULT_ESTIMATOR
@@ -95,7 +88,9 @@ def test_json_is_all_that_is_printed(files):
 
 def test_the_picture_says_the_main_things(files):
     (files / "c.txt").write_text("ant\nbee\ncat\n")
-    result = run(files / "probs.npy", files / "labels.npy", "-e", "spade", "--classes", files / "c.txt", "--compare")
+    result = run(
+        "estimate", files / "probs.npy", files / "labels.npy", "-e", "spade", "--classes", files / "c.txt", "--compare"
+    )
     assert "About 20 % of the labels look wrong by spade." in result.stdout
     assert "300 rows, 3 classes, estimator spade" in result.stdout
     for word in ("ant", "bee", "cat", *comparable(3)):

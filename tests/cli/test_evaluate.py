@@ -1,16 +1,16 @@
 """Accuracy from noisy test labels, from files to words."""
 
-import csv
 import json
 import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dualt
 from dualt import noise
-from tests.cli.commands import run
+from tests.cli.commands import fill_in, run
 
 
 @pytest.fixture
@@ -27,12 +27,7 @@ def folder(tmp_path, monkeypatch):
     np.save("t.npy", truth)
     dualt.estimate_transition(truth[clean] * 0.9 + 0.1 / 3, given).save("t.json")
     run("audit", "labels.npy", "--size", 300, "-o", "audit.csv")
-    with Path("audit.csv").open(newline="") as stream:
-        rows = [{**row, "true": clean[int(row["index"])]} for row in csv.DictReader(stream)]
-    with Path("audit.csv").open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    fill_in("audit.csv", clean)
     return tmp_path
 
 
@@ -57,18 +52,14 @@ def test_without_an_audit_the_bounds_come_first_and_the_assumption_is_named(fold
     assert "dualt audit labels.npy -o audit.csv, then" in lines[-1]
 
 
-def test_predictions_of_a_table(folder):
-    names = np.array(["ant", "bee", "cow"])
-    good = np.load("good.npy")
+@pytest.mark.parametrize("column", ["prediction", "predicted"])
+def test_predictions_of_a_table(folder, column):
+    names, good = np.array(["ant", "bee", "cow"]), np.load("good.npy")
     Path("names.txt").write_text("\n".join(names[np.load("labels.npy")]))
-    Path("p.csv").write_text(
-        "\n".join(["prediction,ant,bee,cow", *(f"{names[k]},{int(k == 0)},{int(k == 1)},{int(k == 2)}" for k in good)])
-    )
-    Path("q.csv").write_text("\n".join(["ant,bee,cow", *(f"{int(k == 0)},{int(k == 1)},{int(k == 2)}" for k in good)]))
+    write_table("p.csv", {"label": "cow", column: names[good], "probability": np.ones(2000)})
     wanted = json.loads(run("evaluate", "good.npy", "labels.npy", "--transition", "t.npy", "--json").stdout)
-    for table in ("p.csv", "q.csv"):
-        result = run("evaluate", table, "names.txt", "--transition", "t.npy", "--json")
-        assert json.loads(result.stdout) == wanted
+    result = run("evaluate", "p.csv", "names.txt", "--transition", "t.npy", "--json")
+    assert json.loads(result.stdout) == wanted
 
 
 NAMES = np.array(["mole", "ant", "zebra"])
@@ -96,21 +87,7 @@ def test_a_matrix_is_matched_by_the_names_of_its_header(folder, order):
 
 
 def write_table(path, columns):
-    with Path(path).open("w", newline="") as stream:
-        csv.writer(stream).writerows([[*columns], *zip(*columns.values(), strict=True)])
-
-
-@pytest.mark.parametrize("prefix", ["", "p_"])
-def test_given_labels_beside_probabilities_are_not_the_predictions(folder, prefix):
-    """A table of `dualt probs` has both; its column `label` would agree with every label."""
-    names, good = np.array(["ant", "bee", "cow"]), np.load("good.npy")
-    given = names[np.load("labels.npy")]
-    probs = {f"{prefix}{name}": (good == k).astype(int) for k, name in enumerate(names)}
-    write_table("both.csv", {"label": np.where(np.arange(2000) == 7, "", given), **probs})
-    write_table("names.csv", {"label": given})
-    wanted = json.loads(run("evaluate", "good.npy", "labels.npy", "--transition", "t.npy", "--json").stdout)
-    result = run("evaluate", "both.csv", "names.csv", "--transition", "t.npy", "--json")
-    assert json.loads(result.stdout) == wanted
+    pd.DataFrame(columns).to_csv(path, index=False)
 
 
 def test_rows_without_a_label_are_left_out(folder):
@@ -126,11 +103,7 @@ def test_rows_without_a_label_are_left_out(folder):
     found = {}
     for part, true in (("all", clean), ("some", clean[there])):
         run("audit", f"{part}.csv", "--label", "kind", "--size", 300, "-o", f"{part}-audit.csv")
-        with Path(f"{part}-audit.csv").open(newline="") as stream:
-            rows = list(csv.DictReader(stream))
-        for row in rows:
-            row["true"] = true[int(row["index"])]
-        write_table(f"{part}-audit.csv", {name: [row[name] for row in rows] for name in rows[0]})
+        fill_in(f"{part}-audit.csv", true)
         models = [f"good-{part}.txt", f"{part}.csv", "--against", f"bad-{part}.txt"]
         found[part] = run("evaluate", *models, "--label", "kind", "--verified", f"{part}-audit.csv", "--json")
     assert json.loads(found["all"].stdout) == json.loads(found["some"].stdout)
@@ -148,7 +121,10 @@ def test_rows_without_a_label_are_left_out(folder):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("ticket,pred\nT-0,ant\nT-1,bee\n", "column 'ticket' .* Call the column of predicted classes 'prediction'"),
+        (
+            "ticket,pred\nT-0,ant\nT-1,bee\n",
+            "classes in a column 'prediction' or 'predicted' of p.csv, got ticket, pred",
+        ),
         ("id,prediction\n0,ant\n1,\n", "label in every row of p.csv, got none at row 1"),
     ],
 )

@@ -9,14 +9,9 @@ import pytest
 from PIL import Image
 
 from dualt.io import read_class_folder
-from tests.cli.commands import run
+from tests.cli.commands import read_rows, run
 
 NAMES = ["cat", "dog", "fox"]
-
-
-def read(path):
-    with Path(path).open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 @pytest.fixture
@@ -43,7 +38,7 @@ def write(path, names, probs, called="file"):
 
 def test_rows_are_matched_by_name_in_whatever_order(files):
     run("issues", "probs.csv", "pets", "-o", "issues.csv", "--report", "page.html")
-    found = read("issues.csv")
+    found = read_rows("issues.csv")
     assert {row["id"] for row in found} == {name for name in files if int(Path(name).stem) % 9 == 4}
     images = read_class_folder("pets")
     assert all(images.files[int(row["index"])] == row["id"] for row in found)
@@ -60,11 +55,11 @@ def test_texts_stay_with_the_images_that_the_table_names(files):
     captions = [f"{line},this is {line.split(',')[0]}" for line in lines[1:]]
     Path("probs.csv").write_text("\n".join([f"{lines[0]},caption", *captions]), encoding="utf-8")
     run("issues", "probs.csv", "pets", "--text", "caption", "-o", "issues.csv")
-    found = read("issues.csv")
+    found = read_rows("issues.csv")
     assert found
     assert all(row["text"] == f"this is {row['id']}" for row in found)
     run("audit", "pets", "--probs", "probs.csv", "--text", "caption", "--size", 9, "-o", "audit.csv")
-    assert all(row["text"] == f"this is {row['id']}" for row in read("audit.csv"))
+    assert all(row["text"] == f"this is {row['id']}" for row in read_rows("audit.csv"))
 
 
 def test_an_array_has_the_order_of_the_sorted_files(files):
@@ -98,15 +93,15 @@ def test_pictures_of_a_table_are_named_in_all_that_is_written(files):
         writer.writerow(["picture", "label", *NAMES])
         writer.writerows([Path(name).stem, name.split("/")[0], *flat[Path(name).name]] for name in files)
     run("issues", "data.csv", "--label", "label", "--id", "picture", "--images", "flat", "-o", "issues.csv")
-    assert all(row["image"] == f"{row['id']}.png" for row in read("issues.csv"))
+    assert all(row["image"] == f"{row['id']}.png" for row in read_rows("issues.csv"))
 
 
 def test_an_audit_names_the_files(files):
     run("audit", "pets", "--size", 5, "-o", "audit.csv")
     run("audit", "pets", "--probs", "probs.csv", "--size", 12, "-o", "drawn.csv", "--report", "audit.html")
-    rows = read("drawn.csv")
+    rows = read_rows("drawn.csv")
     assert {row["id"].split("/")[0] for row in rows} == {*NAMES}
-    assert all(row["id"].startswith(f"{row['given']}/") for row in [*rows, *read("audit.csv")])
+    assert all(row["id"].startswith(f"{row['given']}/") for row in [*rows, *read_rows("audit.csv")])
 
 
 def test_a_review_of_other_files_is_refused(files):

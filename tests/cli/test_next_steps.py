@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from dualt import noise
-from tests.cli.commands import run
+from tests.cli.commands import fill_in, run
 
 NAMES = np.array(["c", "a", "b"])
 WORDS = {"c": "cup milk", "a": "fox hen", "b": "ship wave"}
@@ -20,15 +20,6 @@ def steps(result):
     """Return the printed commands as lists of words, without `dualt` and the remark behind them."""
     lines = [line.split("   ")[0].strip() for line in result.stdout.splitlines()]
     return [shlex.split(line)[1:] for line in lines if line.startswith("dualt ")]
-
-
-def fill_in(path, true):
-    with Path(path).open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    with Path(path).open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows({**row, "true": true[int(row["index"])]} for row in rows)
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_everything_from_nothing(tmp_path, monkeypatch):
 
 def test_other_matrices_and_methods(tmp_path):
     data = write_all(tmp_path / "data")
-    sets = ("noise=pair-45", "methods=ce,forward,volminnet", "estimators=dual-t-held-out,true", "folds=2", "sizes=500")
+    sets = ("noise=pair-45", "methods=ce,forward,volminnet", "estimators=dual-t-held-out,true", "sizes=500")
     shown = run("table1 --datasets mnist", tmp_path, *sets, "network=mlp", "width=1.0", data=data)
     for row in ("CE", "DT held out Forward", "true T Forward", "VolMinNet"):
         assert f"| {row} |" in shown.stdout
@@ -99,8 +99,7 @@ def test_data_that_is_not_here_is_left_out(tmp_path):
     before = (out / "table1.md").read_text()
     run("table1 --datasets mnist", out, *sets, code=2, data=tmp_path)
     assert (out / "table1.md").read_text() == before
-    given = run("table1 --datasets mnist", out, "noise=given", "methods=ce", data=data)
-    assert "given: labels as they are" in given.stderr
+    run("table1 --datasets mnist", out, "noise=given", "methods=ce", data=data)
 
 
 def test_all_leaves_out_what_has_none_of_the_data_sets(tmp_path):

@@ -6,21 +6,26 @@ from io import StringIO
 import numpy as np
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 import dualt
-from dualt import io
-from dualt.cli import app, terminal
+from dualt.cli import terminal
+from tests.cli.commands import run
 
 
-def test_an_interrupted_command_says_how_to_go_on(monkeypatch):
+@pytest.mark.parametrize(
+    ("command", "busy", "advice"),
+    [
+        (["estimate", "p.npy", "l.npy"], "dualt.io.open_shards", "Run it again"),
+        (["train", "digits", "-o", "m"], "dualt.nn.run.Stages.run", "--resume"),
+    ],
+)
+def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, command, busy, advice):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(io, "open_shards", interrupt)
-    result = CliRunner().invoke(app, ["estimate", "p.npy", "l.npy"])
-    assert result.exit_code == 130
-    assert "Run it again" in result.output
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(busy, interrupt)
+    assert advice in run(*command, code=130).output
 
 
 @pytest.mark.parametrize("n_classes", [2, 4, 6, 7, 14, 20])
@@ -54,5 +59,3 @@ def test_progress_is_a_bar_or_a_line_now_and_then(monkeypatch, capsys, is_termin
         assert "reading rows" in shown.err
     else:
         assert shown.err.splitlines() == ["folds: 1 of 5", "folds: 5 of 5", "reading rows: a note"]
-    with terminal.progress(shown=False) as advance:
-        assert advance is None

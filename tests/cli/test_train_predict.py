@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +18,12 @@ from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 import dualt
-import dualt.cli
 from dualt.cli.predict import predict
 from dualt.cli.train import train
 from dualt.datasets import load_dataset
 from dualt.errors import DualtError, FileError, InputError, TransitionError, UnknownNameError
 from dualt.nn.storage import Model
+from tests.cli.commands import read_rows
 
 app = typer.Typer()
 app.command()(train)
@@ -35,7 +36,7 @@ def run(*arguments):
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_train_prints_and_keeps_everything(trained):
     assert list(printed["stages"]) == ["ce", "forward"]
     assert len(printed["stages"]["ce"]["history"]["validation_accuracy"]) == 10
     assert printed["estimate"]["estimator"] == "dual-t"
-    assert printed["l1_error"] == pytest.approx(10 * printed["l1_error_per_class"])
+    assert printed["l1_error"] == dualt.l1_error(printed["transition"], dualt.noise.symmetric(10, 0.2))
     kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     checkpoints = [f"checkpoints/{name}" for name in ("ce.safetensors", "forward.safetensors", "options.json")]
     assert "contradicts only" in printed["distrust"], "after ten epochs dual-T counts the noise twice"
@@ -119,9 +120,6 @@ def test_a_known_matrix_is_matched_by_the_names_of_its_classes(tmp_path):
     other = {"transition": matrix.tolist(), "class_names": ["ant", "bee", "dog"]}
     (tmp_path / "t.json").write_text(json.dumps(other))
     with pytest.raises(TransitionError, match="'cat', 'dog' are not in both"):
-        run("train", tmp_path / "data.csv", *known, tmp_path / "n")
-    (tmp_path / "t.json").write_text(json.dumps({"transition": np.eye(2).tolist(), "class_names": ["ant", "bee"]}))
-    with pytest.raises(TransitionError, match="3×3 transition matrix, got 2×2"):
         run("train", tmp_path / "data.csv", *known, tmp_path / "n")
     assert not (tmp_path / "n" / "run.json").exists()
 
@@ -207,24 +205,13 @@ def test_another_run_is_not_resumed(table, tmp_path):
 def test_the_accuracy_is_that_of_the_networks_as_they_are_saved(tmp_path):
     printed = run("train", "digits", "--method", "decoupling", "--epochs", "2", "--n-jobs", "1", "-o", tmp_path / "m")
     stored = json.loads((tmp_path / "m" / "run.json").read_text())["test_accuracy"]
-    predicted = json.loads(run("predict", tmp_path / "m", "digits", "-o", tmp_path / "p.csv", "--json"))
-    assert stored == pytest.approx(predicted["accuracy"])
-    assert f"2 networks averaged: {stored:.2%}" in printed
-
-
-def test_an_interrupted_user_learns_how_to_continue(tmp_path, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dualt.nn.run.Stages.run", interrupt)
-    result = CliRunner().invoke(dualt.cli.app, ["train", "digits", "-o", str(tmp_path / "m")])
-    assert result.exit_code == 130
-    assert "--resume" in result.output
+    run("predict", tmp_path / "m", "digits", "-o", tmp_path / "p.npy")
+    hits = np.load(tmp_path / "p.npy").argmax(axis=1) == load_dataset("digits").test_y
+    assert stored == pytest.approx(hits.mean())
+    assert f"Accuracy {stored:.2%} on the clean test labels, 2 networks averaged" in printed
 
 
 def test_folders_without_labels_are_predicted_and_files_named(trained, tmp_path):
-    from PIL import Image
-
     folder, _ = trained
     pixels, digits = load_digits(return_X_y=True)
     flat, classes = tmp_path / "flat", tmp_path / "classes"
@@ -236,17 +223,15 @@ def test_folders_without_labels_are_predicted_and_files_named(trained, tmp_path)
         image.convert("RGB").resize((16, 16), 0).save(classes / str(digits[number]) / f"{number}.png")
     said = json.loads(run("predict", folder, flat, "-o", tmp_path / "flat.csv", "--json"))
     assert said["n_samples"] == 12
-    rows = list(csv.DictReader((tmp_path / "flat.csv").read_text().splitlines()))
+    rows = read_rows(tmp_path / "flat.csv")
     assert [row["file"] for row in rows] == sorted(f"{number}.png" for number in range(12))
     run("predict", folder, flat, "-o", tmp_path / "flat.npy")
     np.testing.assert_allclose(
         np.load(tmp_path / "flat.npy").max(axis=1), [float(row["probability"]) for row in rows], atol=1e-6
     )
-    said = json.loads(run("predict", folder, classes, "-o", tmp_path / "classes.csv", "--json"))
-    named = {
-        row["file"]: row["predicted"] for row in csv.DictReader((tmp_path / "classes.csv").read_text().splitlines())
-    }
-    assert said["accuracy"] == pytest.approx(np.mean([file.split("/")[0] == name for file, name in named.items()]))
+    run("predict", folder, classes, "-o", tmp_path / "classes.csv")
+    named = {Path(row["file"]).name: row["predicted"] for row in read_rows(tmp_path / "classes.csv")}
+    assert named == {row["file"]: row["predicted"] for row in rows}, "resized to the images of training"
 
 
 def test_digits_with_pair_noise_by_the_defaults(tmp_path):
@@ -274,10 +259,9 @@ def test_labels_that_nothing_can_be_learned_from_give_no_rate(tmp_path):
 def test_predict_from_every_kind_of_file(trained, tmp_path):
     folder, printed = trained
     digits = load_dataset("digits")
-    said = json.loads(run("predict", folder, "digits", "-o", tmp_path / "p.npy", "--json"))
-    assert said["accuracy"] == pytest.approx(printed["test_accuracy"])
+    run("predict", folder, "digits", "-o", tmp_path / "p.npy")
     probs = np.load(tmp_path / "p.npy", allow_pickle=False)
-    assert probs.shape == (360, 10)
+    assert (probs.argmax(axis=1) == digits.test_y).mean() == pytest.approx(printed["test_accuracy"])
     np.save(tmp_path / "x.npy", digits.test_x)
     np.savez(tmp_path / "x.npz", X=digits.test_x)
     for name in ("x.npy", "x.npz"):
@@ -402,8 +386,7 @@ def test_a_table_with_texts_categories_and_blanks(tmp_path, learned, least):
     assert sum(f'"t-{row}"' in (tmp_path / "model" / "report.html").read_text() for row in wrong) > 0.7 * len(wrong)
     said = run("predict", tmp_path / "model", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
     assert "200 samples predicted" in said
-    with (tmp_path / "out.csv").open(newline="") as stream:
-        out = list(csv.DictReader(stream))
+    out = read_rows(tmp_path / "out.csv")
     given = list(csv.DictReader(before.splitlines()))
     assert [{name: row[name] for name in given[0]} for row in out] == given, "every column, every cell"
     assert [*out[0]][-2:] == ["predicted", "probability"]

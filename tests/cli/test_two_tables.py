@@ -53,16 +53,6 @@ def test_ids_in_another_order_are_refused(tables, command):
     )
 
 
-def test_whole_numbers_of_a_data_frame_are_the_same_ids(tables):
-    probs, labels = tables
-    probs.assign(uid=range(N)).to_csv("p.csv", index=False)
-    labels.assign(uid=np.where(np.arange(N) == 3, np.nan, np.arange(N))).to_csv("l.csv", index=False)
-    said = run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid", code=2).stderr
-    assert "got '3' and '' at row 3" in said
-    labels.assign(uid=np.arange(N, dtype=float)).to_csv("l.csv", index=False)
-    run("estimate", "p.csv", "l.csv", "--label", "label", "--id", "uid")
-
-
 def test_ids_of_one_table_alone_name_its_rows(tables):
     tables[0].drop(columns="uid").to_csv("p.csv", index=False)
     found = json.loads(run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout)["issues"]
@@ -76,7 +66,7 @@ def test_class_names_do_not_move_columns_that_have_names(tables):
     Path("names.txt").write_text("fox\ndog\ncat\n")
     for command in (["estimate", *named], ["audit", "l.csv", "--probs", *named[:1], *named[2:], "-o", "a.csv"]):
         said = " ".join(run(*command, code=2).stderr.split())
-        assert "order of the columns of p.csv ('cat', 'dog', 'fox'), got 'fox' for column 0, which is 'cat'" in said
+        assert "in the order of the columns of p.csv ('cat', 'dog', 'fox'), got 'fox' elsewhere" in said
     Path("names.txt").write_text("cat\ndog\nfox\n")
     wanted = json.loads(run("estimate", *named[:-2], "--json").stdout)
     assert json.loads(run("estimate", *named, "--json").stdout) == wanted

@@ -115,20 +115,16 @@ def test_a_column_per_annotator_and_an_export_give_the_same(truth, export):
         assert json.loads(run("votes", *votes, "--json"))["noise_rate"] == pytest.approx(plain["noise_rate"])
 
 
-def test_probabilities_are_matched_by_item(truth):
-    probs = pd.DataFrame(np.eye(3)[pd.Categorical(truth).codes] * 0.7 + 0.1, truth.index, list(WORDS))
-    probs.rename_axis("id").sample(frac=1, random_state=0).to_csv("probs.csv")
-    run("votes", *LONG, "--probs", "probs.csv", "-o", "consensus.csv")
-    consensus = pd.read_csv("consensus.csv")
-    assert (consensus["class"].to_numpy() == truth[consensus.id]).mean() > 0.97
-
-
 def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
     assert "got one vote on each" in refused("votes", "single.csv", *LONG[1:])
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
-    pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "probability": [0.1, 0.5]}).to_csv(
-        "chosen.csv", index=False
-    )
-    assert "--settled" in refused("votes", *LONG, "--verified", "chosen.csv")
-    run("votes", *LONG, "--settled", "chosen.csv")
+    pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "stratum": [0, 1]}).to_csv("chosen.csv", index=False)
+    assert "--design uniform" in refused("votes", *LONG, "--verified", "chosen.csv")
+
+
+@pytest.mark.parametrize("options", ["--text", "--features", "--text text --item", "--item"])
+def test_columns_that_are_not_there_are_named(truth, options):
+    table = "votes.csv" if "text" in options else "wide.csv"
+    assert "'clas'" in (said := refused("votes", table, *options.split(), "clas")), said
+    assert "Traceback" not in said

@@ -97,7 +97,7 @@ def test_clothing1m_is_decoded_when_indexed(tmp_path):
     for number, image in enumerate(everything):
         np.testing.assert_array_equal(image[1], 100 + number)
         np.testing.assert_array_equal(image[[0, 2]], 0)
-    for rows in (slice(1, 5, 2), np.array([5, 0, 0]), [2], np.arange(28) > 3, 3, np.int64(2), slice(0, 0)):
+    for rows in (slice(1, 5, 2), np.array([5, 0, 0]), [2], np.arange(28) > 3, slice(0, 0)):
         np.testing.assert_array_equal(images[rows], everything[rows])
     np.testing.assert_array_equal(images.subset([4, 2])[:], everything[[4, 2]])
 

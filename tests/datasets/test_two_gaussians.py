@@ -48,15 +48,6 @@ def test_samples_have_the_papers_moments():
     assert abs(data.train_y.mean() - 0.5) < 5 * 0.0025
 
 
-def test_posteriors_predict_the_labels_that_were_drawn():
-    data = load_dataset("synthetic", n_samples=50_000, random_state=1)
-    probability = clean_posterior(data.train_x)[:, 1]
-    # The sum of the posteriors is the expected number of ones, with variance Σ p(1 − p).
-    spread = np.sqrt((probability * (1 - probability)).sum())
-    for region in (probability < 0.5, probability >= 0.5, data.train_x[:, 0] > 1):
-        assert abs(data.train_y[region].sum() - probability[region].sum()) < 5 * spread
-
-
 def test_seeds_and_parts_are_independent():
     first, again, other = (load_dataset("synthetic", n_samples=50, n_test=50, random_state=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.train_x, again.train_x)

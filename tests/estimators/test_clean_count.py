@@ -77,7 +77,7 @@ def clean_count_by_loops(probs, labels, power, determined):
     for place, (p, y) in enumerate(zip(rows, labels, strict=True)):
         q = p
         for number, part in enumerate(parts):
-            q = clean_by_loops(p, part, 16, start=q) if number else p
+            q = clean_by_loops(p, part, 12, start=q) if number else p
             fits[number, place] = math.log(max(sum(q[i] * part[i, y] for i in range(n_classes)) / sum(q), 1e-12))
     best = int(np.argmax(fits.sum(axis=1)))
 

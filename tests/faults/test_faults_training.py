@@ -1,7 +1,6 @@
 """`dualt train` and `dualt reproduce` when the process, the disk or the clock fails them.
 
-Kills at random moments are in `tests/reproduce/test_sweep.py`; in the middle of an epoch, and a full disk while a
-checkpoint is written, in `tests/nn/test_checkpoint.py`.
+Kills at random moments are in `test_kills.py` and `tests/reproduce/test_sweep.py`.
 """
 
 import json

@@ -6,13 +6,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import dualt
 from dualt.errors import FileError, InputError, LabelsError, TransitionError, UnknownNameError
-from dualt.io import load_class_names, load_labels, load_transition, open_table, save_labels
-from dualt.io.load import load_array
+from dualt.io import load_class_names, load_labels, load_transition, open_table, save_corrected
 from dualt.io.table_columns import choose_columns
 
 PROBS = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
@@ -33,12 +30,6 @@ def write(frame, path):
     else:
         frame.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",", index=False)
     return path
-
-
-@pytest.mark.parametrize("name", ["pred_probs", "probs", "p", "anything"])
-def test_npz(tmp_path, name):
-    np.savez(tmp_path / "p.npz", **{name: PROBS})
-    np.testing.assert_array_equal(load_array(tmp_path / "p.npz"), PROBS)
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.parquet", "P.CSV"])
@@ -123,13 +114,6 @@ def test_labels_of_text_files(tmp_path, name, content, labels):
     assert load_labels(tmp_path / name).tolist() == labels
 
 
-def test_codes_stay_codes_when_they_are_saved_again(tmp_path):
-    codes = ["007", "042", "7", "1e1", "1_0"]
-    (tmp_path / "y.csv").write_text("label\n" + "\n".join(codes) + "\n")
-    save_labels(tmp_path / "again.csv", load_labels(tmp_path / "y.csv"))
-    assert (tmp_path / "again.csv").read_text() == (tmp_path / "y.csv").read_text()
-
-
 def test_labels_of_arrays(tmp_path):
     np.save(tmp_path / "y.npy", np.array(WORDS))
     assert load_labels(tmp_path / "y.npy").tolist() == WORDS
@@ -210,41 +194,20 @@ def test_unusable_matrices_are_refused(tmp_path, name, content, error, message):
         load_transition(tmp_path / name)
 
 
-@pytest.mark.parametrize("load", [load_labels, load_class_names, load_transition])
-@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet", "a.json", "a.txt", "a"])
-def test_absent_files_and_folders_are_refused(tmp_path, load, name):
-    with pytest.raises(FileError, match="No such file"):
-        load(tmp_path / name)
-    (tmp_path / name).mkdir()
-    with pytest.raises(FileError, match="got the folder"):
-        load(tmp_path / name)
-
-
-labels_of_any_kind = st.one_of(
-    st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=8),
-    st.lists(st.sampled_from(["cat", "dog", "a,b", 'q"x', "=1+1", "'tis", "-x", "c#", "ünï", "two words"]), min_size=1,
-             max_size=8),
-)  # fmt: skip
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(labels=labels_of_any_kind, name=st.sampled_from(["y.npy", "y.csv", "y.txt"]))
-def test_saved_labels_come_back(tmp_path, labels, name):
-    save_labels(tmp_path / name, np.array(labels))
-    assert load_labels(tmp_path / name).tolist() == labels
-
-
-def test_labels_that_do_not_fit_the_file_are_refused_and_nothing_is_written(tmp_path):
-    for name, labels, error, message in (
-        ("y.txt", np.array(["two\nlines", "b"]), LabelsError, "fit a line"),
-        ("y.txt", np.array([" padded", "b"]), LabelsError, "fit a line"),
-        ("y.txt", np.array(["", "b"]), LabelsError, "fit a line"),
-        ("y.csv", np.eye(2), LabelsError, "one-hot rows. Write them as .npy"),
-        ("y.json", np.array([0, 1]), FileError, "ends in .npy, .csv or .txt"),
-    ):
-        with pytest.raises(error, match=message):
-            save_labels(tmp_path / name, labels)
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize(
+    ("content", "corrected", "expected"),
+    [
+        ("cat\ndog\n", ["dog", "dog"], "dog\ndog\n"),
+        ("1\n2\n\n", [2, 2], "2\n2\n"),
+        ("1\n\n2\n", [2, np.nan, 2], "2\n\n2\n"),
+        ("007\n=1\n", ["=1", "=1"], "=1\n=1\n"),
+    ],
+)
+def test_corrected_lines(tmp_path, content, corrected, expected):
+    (tmp_path / "y.txt").write_text(content)
+    given = load_labels(tmp_path / "y.txt", missing=True)
+    save_corrected(tmp_path / "new.txt", np.array(corrected), tmp_path / "y.txt", given)
+    assert (tmp_path / "new.txt").read_text() == expected
 
 
 @pytest.mark.parametrize("names", [["1", "2"], ["01", "02"], ["-1", "1"], ["0", "1"], ["cat", "=dog"]])

@@ -20,6 +20,7 @@ from dualt.errors import DualtError, FileError, InputError, LabelsError, Probabi
 from dualt.estimators import estimate_posterior
 from dualt.io import find_shards, is_sharded, open_shards, shards
 from dualt.rows import NoisyPosterior
+from tests.strategies import same_summary
 
 NAMES = ("ant", "bee", "cat")
 
@@ -73,7 +74,7 @@ def assert_is_whole(opened, probs, labels, class_names=None):
     found = estimate(opened)
     wanted = dualt.estimate_transition(probs, labels, class_names=class_names)
     assert found.class_names == wanted.class_names
-    assert found.summary == wanted.summary
+    assert same_summary(found.rows_summary, wanted.rows_summary)
     np.testing.assert_array_equal(found.transition, wanted.transition)
 
 
@@ -98,7 +99,7 @@ def test_npy_shards_are_the_whole(tmp_path, whole, dtype):
     patterns = write_npy(tmp_path, probs, labels, limits=np.arange(40, 500, 40))
     opened = open_shards(*patterns)
     assert len(opened[0]) == 13
-    assert is_mapped(next(opened[0][0].read())[0])
+    assert is_mapped(opened[0][0].read()[0])
     assert_is_whole(opened, probs, labels)
 
 
@@ -108,17 +109,6 @@ def test_names_in_string_labels_are_the_union_of_all_shards(tmp_path, whole):
     assert_is_whole(opened, probs, labels)
     with pytest.raises(LabelsError, match="Expected 3 different labels"):
         estimate(open_shards(tmp_path / "p0.npy", tmp_path / "y0.npy"))
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_text_shards_with_a_label_column(tmp_path, whole, ending):
-    frame = pd.DataFrame(whole[0], columns=NAMES).assign(given=np.array(NAMES)[whole[1]])
-    for number, part in enumerate((frame[:100], frame[100:480], frame[480:])):
-        part.to_csv(tmp_path / f"{number}.{ending}", index=False, sep="," if ending == "csv" else "\t")
-    opened = open_shards(tmp_path, label="given")
-    written = np.concatenate([next(block.read())[0] for block in opened[0]])
-    assert_is_whole(opened, written, frame["given"].to_numpy(), NAMES)
-    np.testing.assert_allclose(written, whole[0], rtol=1e-5)
 
 
 def test_a_shard_of_no_rows_adds_nothing(tmp_path, whole):
@@ -135,9 +125,7 @@ def write_parquet(path, probs, labels, names=NAMES, prefix="p_", **options):
 
 
 @pytest.mark.parametrize("kind", ["number", "text", "dictionary"])
-def test_large_parquet_is_read_in_batches(tmp_path, whole, kind, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
-    monkeypatch.setattr(shards, "_CELLS_OF_PART", 5 * 23)
+def test_parquet_with_all_kinds_of_labels(tmp_path, whole, kind):
     probs, labels = whole
     given = labels if kind == "number" else pa.array(np.array(NAMES)[labels])
     given = given.dictionary_encode() if kind == "dictionary" else given
@@ -145,7 +133,6 @@ def test_large_parquet_is_read_in_batches(tmp_path, whole, kind, monkeypatch):
     opened = open_shards(tmp_path / "one.parquet", label="given", columns="p_*")
     (block,) = opened[0]
     assert block.dtype == np.float32
-    assert max(len(labels) for _, labels in block.read()) == 23
     assert_is_whole(opened, probs, labels if kind == "number" else np.array(NAMES)[labels], NAMES)
 
 
@@ -167,7 +154,7 @@ def test_parquet_probabilities_with_labels_apart(tmp_path, whole):
     for number, rows in enumerate(np.array_split(np.arange(500), 3)):
         write_parquet(tmp_path / f"{number}.parquet", probs[rows], labels[rows])
         np.save(tmp_path / f"{number}.npy", labels[rows])
-    opened = open_shards(tmp_path / "*.parquet", tmp_path / "*.npy", columns="p_*")
+    opened = open_shards(tmp_path / "*.parquet", tmp_path / "*.npy")  # beside others, columns called p_ are taken
     assert_is_whole(opened, probs, labels, NAMES)
     np.save(tmp_path / "1.npy", labels[:3])
     with pytest.raises(InputError, match=r"1\.parquet and .*1\.npy: .*167 rows and 3 labels"):
@@ -208,7 +195,7 @@ def test_what_is_wrong_with_a_set_of_files(tmp_path, whole):
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        (np.full((1, 2), 0.5, np.float32), InputError, r"Expected 3 columns .*p2\.npy.* got 2"),
+        (np.full((1, 2), 0.5, np.float32), InputError, r"columns 3 without names in .*p2\.npy.* got 2"),
         (np.full(1, 0.5), ProbabilitiesError, r"In .*p2\.npy.*got shape \(1,\)"),
         (np.full((1, 3), 2, np.float32), ProbabilitiesError, r"In .*p2\.npy.*row 10"),
     ],
@@ -223,7 +210,7 @@ def test_a_shard_that_does_not_fit_is_named(tmp_path, whole, content, error, mes
 def test_other_class_names_in_a_later_shard_are_refused(tmp_path, whole):
     write_parquet(tmp_path / "0.parquet", *whole)
     write_parquet(tmp_path / "1.parquet", *whole, names=("ant", "cat", "bee"))
-    with pytest.raises(InputError, match=r"ant, bee, cat in .*1\.parquet as in .*0\.parquet, got ant, cat, bee"):
+    with pytest.raises(InputError, match=r"'bee', 'cat'\] in .*1\.parquet as in .*0\.parquet, got \['ant', 'cat'"):
         open_shards(tmp_path, label="given", columns="p_*")
 
 
@@ -231,7 +218,7 @@ def test_other_class_names_in_a_later_shard_are_refused(tmp_path, whole):
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 @pytest.mark.parametrize("harm", ["truncate", "vanish", "other rows"])
 def test_a_shard_that_is_cut_short_or_gone_is_named(tmp_path, whole, opening, kind, harm, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
+    monkeypatch.setattr(shards, "LARGE_TABLES", 0)
     probs, labels = whole
     if kind == "npy":
         patterns = write_npy(tmp_path, probs, labels)
@@ -265,22 +252,12 @@ def test_parquet_columns_that_cannot_be_probabilities(tmp_path, whole):
         open_shards(tmp_path / "a.parquet", label="p_cat", columns="given")
 
 
-def test_beside_other_columns_of_parquet_those_named_p_are_the_probabilities(tmp_path, whole):
-    probs, labels = whole
-    write_parquet(tmp_path / "a.parquet", probs, np.array(NAMES)[labels])
-    np.save(tmp_path / "y.npy", labels)
-    opened = open_shards(tmp_path / "a.parquet", tmp_path / "y.npy")
-    assert (opened[0][0].n_rows, opened[0][0].n_classes) == probs.shape
-
-
-def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
-    monkeypatch.setattr(shards, "_CELLS_OF_PART", 5 * 50)
+def test_missing_labels_of_parquet_are_left_out_and_missing_numbers_refused(tmp_path, whole):
     probs, labels = whole
     given = pa.array([None if row == 120 else NAMES[label] for row, label in enumerate(labels)])
     write_parquet(tmp_path / "a.parquet", probs, given)
     opened = open_shards(tmp_path / "a.parquet", label="given", columns="p_*")
-    assert opened[0][0].missing == (120,)
+    assert opened[0][0].missing == [120]
     kept = np.delete(np.arange(len(labels)), 120)
     np.testing.assert_array_equal(NoisyPosterior.from_blocks(opened[0]).labelled, kept)
     write_parquet(tmp_path / "dropped.parquet", probs[kept], np.array(NAMES)[labels[kept]])
@@ -304,7 +281,7 @@ def peak_bytes(function):
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLE", 0)
+    monkeypatch.setattr(shards, "LARGE_TABLES", 0)
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
     labels, names = rng.integers(0, 40, 20_000), tuple(map(str, range(40)))
@@ -353,16 +330,14 @@ def opened_tables(monkeypatch):
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_tables_in_chunks_are_the_whole(tmp_path, whole, kind, kept, opened_tables, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLE", 1 << 20 if kept else 0)
-    monkeypatch.setattr(shards, "_CELLS_OF_PART", 4 * 23)
+def test_tables_are_the_whole_kept_or_not(tmp_path, whole, kind, kept, opened_tables, monkeypatch):
+    monkeypatch.setattr(shards, "LARGE_TABLES", 1 << 20 if kept else 0)
     write_tables(tmp_path, whole, kind)
     opened = open_shards(tmp_path, label="given")
     posterior = NoisyPosterior.from_blocks(opened[0], opened[1])
     for method in ("dual-t", "clean-count", "joint"):
         found = estimate_posterior(posterior, method)
     assert (len(opened_tables) <= 6) is kept  # a look and a reading of each
-    assert (max(len(labels) for _, labels in opened[0][0].read()) <= 23) is not kept
     wanted = dualt.estimate_transition(whole[0], np.array(NAMES)[whole[1]], "joint", class_names=NAMES)
     np.testing.assert_allclose(found.transition, wanted.transition, atol=1e-5)
 
@@ -371,14 +346,12 @@ def test_tables_in_chunks_are_the_whole(tmp_path, whole, kind, kept, opened_tabl
 def test_a_block_travels_without_what_it_keeps(tmp_path, whole, kind):
     write_tables(tmp_path, whole, kind, 1)
     (block,) = open_shards(tmp_path, label="given", keep=False)[0]
-    here = list(block.read())
     sent = pickle.dumps(block)
     assert len(sent) < 2000
     again = pickle.loads(sent)
     assert again == block
-    for (probs, labels), (there_probs, there_labels) in zip(here, again.read(), strict=True):
-        np.testing.assert_array_equal(probs, there_probs)
-        np.testing.assert_array_equal(labels, there_labels)
+    for here, there in zip(block.read(), again.read(), strict=True):
+        np.testing.assert_array_equal(here, there)
 
 
 def test_one_npz_has_both(tmp_path, whole):

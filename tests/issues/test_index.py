@@ -60,12 +60,3 @@ def test_an_estimate_is_matched_by_name(data):
     assert other.transition_estimate is None, "its figures are in another order"
     with pytest.raises(TransitionError, match="'cat', 'fox'"):
         dualt.find_label_issues(probs.rename(columns={"cat": "fox"}), labels.replace("cat", "fox"), estimate)
-
-
-def test_two_decimals_are_accepted_with_a_warning(data):
-    probs, labels = data
-    mixed = probs * 0.9 + np.random.default_rng(1).dirichlet(np.ones(3), 200) * 0.1
-    with pytest.warns(dualt.errors.DualtWarning, match="two decimals"):
-        rounded = dualt.find_label_issues(mixed.round(2), labels)
-    exact = dualt.find_label_issues(mixed, labels)
-    np.testing.assert_allclose(rounded.probability_right, exact.probability_right, atol=0.15)

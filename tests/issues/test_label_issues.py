@@ -15,15 +15,6 @@ def issues():
     return dualt.find_label_issues(probs, labels, [[0.9, 0.1], [0.1, 0.9]], top=2)
 
 
-def test_kept_labels_are_no_longer_flagged(issues):
-    fewer = issues.without([issues.indices[0]])
-    assert fewer.indices.tolist() == [issues.indices[1]]
-    assert fewer.expected_count == issues.expected_count
-    assert issues.without([]).indices.tolist() == issues.indices.tolist()
-    assert issues.without(np.arange(8) == issues.indices[0]).indices.tolist() == fewer.indices.tolist(), "a mask"
-    assert not len(issues.without(issues.is_issue).indices)
-
-
 def test_labels_can_be_flagged_again(issues):
     for top in range(9):
         assert sorted(issues.rethreshold(top=top).indices) == sorted(issues.ranking[:top])

@@ -18,19 +18,20 @@ def write(path, text):
     return path
 
 
-def test_reads_decisions_with_their_number(tmp_path):
-    text = 'index,old,new\r\n7,cat,dog\r\n9,"a, ""b""\nc",cat\r\n12,dog,dog\r\n'
-    path = write(tmp_path / "review.csv", text)
-    assert read_review(path) == [
-        Decision(7, "cat", "dog", "row 1"),
-        Decision(9, 'a, "b"\nc', "cat", "row 2"),
-        Decision(12, "dog", "dog", "row 3"),
-    ]
-
-
-def test_reads_what_a_spreadsheet_saved(tmp_path):
-    path = write(tmp_path / "review.csv", b"\xef\xbb\xbfIndex,Old,New\n0,'=1+1,'-1\n\n")
-    assert read_review(path) == [Decision(0, "=1+1", "-1", "row 1")]
+@pytest.mark.parametrize(
+    ("text", "decisions"),
+    [
+        (
+            'index,old,new\r\n7,cat,dog\r\n9,"a, ""b""\nc",cat\r\n12,dog,dog\r\n',
+            [(7, "cat", "dog", "row 1"), (9, 'a, "b"\nc', "cat", "row 2"), (12, "dog", "dog", "row 3")],
+        ),
+        (b"\xef\xbb\xbfIndex,Old,New\n0,'=1+1,'-1\n\n", [(0, "=1+1", "-1", "row 1")]),  # saved by a spreadsheet
+        ("id,note,new,index,old,labels\n'=1,seen,dog,3,cat,a1\n", [(3, "cat", "dog", "row 1", "=1")]),
+        ("index,old,new\n3,cat,\n4,cat,dog\n", [(4, "cat", "dog", "row 2")]),  # the first is undecided
+    ],
+)
+def test_decisions_are_read_with_their_place(tmp_path, text, decisions):
+    assert read_review(write(tmp_path / "review.csv", text)) == [Decision(*each) for each in decisions]
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), max_size=5))
@@ -69,14 +70,15 @@ def test_numbers_keep_their_dtype_and_the_input_is_untouched():
     assert labels.tolist() == [4, 9, 4, 7]
 
 
-def test_names_are_put_into_numbered_labels():
-    corrected = apply_review([0, 1, 1], [Decision(2, "dog", "cat", "row 2")], class_names=["cat", "dog"])
-    assert corrected.tolist() == [0, 1, 0]
-
-
-def test_numbers_as_names_are_values_not_columns():
-    corrected = apply_review([10, 20, 20], [Decision(1, "20", "30", "row 2")], class_names=["10", "20", "30"])
-    assert corrected.tolist() == [10, 30, 20]
+@pytest.mark.parametrize(
+    ("labels", "decision", "names", "expected"),
+    [
+        ([0, 1, 1], Decision(2, "dog", "cat", "row 2"), ["cat", "dog"], [0, 1, 0]),
+        ([10, 20, 20], Decision(1, "20", "30", "row 2"), ["10", "20", "30"], [10, 30, 20]),  # values, not columns
+    ],
+)
+def test_names_are_put_into_numbered_labels(labels, decision, names, expected):
+    assert apply_review(labels, [decision], class_names=names).tolist() == expected
 
 
 def test_bool_float_and_one_hot_labels_stay_what_they_are():
@@ -109,16 +111,6 @@ def test_truth_values_are_numbers_or_words(no, yes, names):
 def test_decisions_for_other_labels_are_refused_with_the_line(decision, message):
     with pytest.raises(LabelsError, match=message):
         apply_review(["a", "b", "a"], [Decision(1, "b", "a", "row 2"), decision])
-
-
-def test_columns_are_found_by_name_and_ids_come_back_unguarded(tmp_path):
-    path = write(tmp_path / "review.csv", "id,note,new,index,old,labels\n'=1,seen,dog,3,cat,a1\n")
-    assert read_review(path) == [Decision(3, "cat", "dog", "row 1", "=1")]
-
-
-def test_rows_without_a_new_label_are_undecided(tmp_path):
-    path = write(tmp_path / "review.csv", "index,old,new\n3,cat,\n4,cat,dog\n")
-    assert [decision.index for decision in read_review(path)] == [4]
 
 
 def test_a_decision_follows_its_id_and_needs_its_old_label():

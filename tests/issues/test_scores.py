@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import dualt
 from dualt import noise
 from dualt.crossfit import out_of_fold_probabilities
-from dualt.errors import InputError, ProbabilitiesError, TransitionError, UnknownNameError
+from dualt.errors import InputError, TransitionError, UnknownNameError
 from dualt.issues.label_issues import flag
 from dualt.issues.scores import find_posterior_issues, second_likeliest
 from dualt.rows import as_posterior
@@ -150,11 +150,6 @@ def test_the_matrix_may_be_given_estimated_before_or_by_name():
 def test_bad_input_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         dualt.find_label_issues([[0.5, 0.5], [0.4, 0.6]], [0, 1], **arguments)
-
-
-def test_bad_probabilities_are_found_with_a_given_matrix_too():
-    with pytest.raises(ProbabilitiesError, match="row 1"):
-        dualt.find_label_issues([[0.5, 0.5], [np.nan, 0.6]], [0, 1], np.eye(2))
 
 
 def test_a_label_that_the_matrix_rules_out_is_wrong_for_sure():

@@ -1,9 +1,8 @@
 """What the journeys share: commands, and decisions in a real browser."""
 
 import pytest
-from typer.testing import CliRunner
 
-from dualt.cli import app
+from tests.cli import commands
 
 
 @pytest.fixture(autouse=True)
@@ -15,13 +14,7 @@ def _apart(tmp_path, monkeypatch):
 @pytest.fixture
 def run():
     """Return what types a command, which must succeed."""
-
-    def typed(*arguments):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exit_code == 0, result.output
-        return result
-
-    return typed
+    return commands.run
 
 
 @pytest.fixture

@@ -7,11 +7,7 @@ import pytest
 from raw_data import contents, raw_table, write_images, write_table
 
 from dualt.io import read_class_folder
-
-
-def read_rows(path):
-    with Path(path).open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+from tests.cli.commands import read_rows
 
 
 def review_of(issues, truth):

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F  # noqa: N812
-from training_samples import assert_same_weights, shaped_data, small_network, synthetic_data, weights_of
+from training_samples import assert_same_weights, small_network, synthetic_data, weights_of
 
 from dualt.errors import InputError, TrainingError
 from dualt.nn.loop import train
@@ -113,25 +112,3 @@ def test_batches_without_disagreement_are_skipped():
     trained = train(networks, build_method("decoupling"), synthetic_data(), Recipe(epochs=1))
     assert_same_weights(before, weights_of(networks))
     assert trained.records[0].loss == 0
-
-
-class Viewing(nn.Module):
-    """As many tutorials have it: `view` wants the usual order in memory."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second, self.last = nn.Conv2d(1, 4, 2), nn.Conv2d(4, 8, 2), nn.Linear(32, 2)
-
-    def forward(self, x):
-        return self.last(self.second(torch.relu(self.first(x))).view(len(x), -1))
-
-
-@pytest.mark.parametrize(
-    ("build", "shape"),
-    [(Viewing, (1, 4, 4)), (lambda: nn.Sequential(nn.Conv3d(1, 4, 2), nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2, 2))],
-    ids=["view", "volumes"],
-)
-def test_own_networks_train_as_they_are(build, shape):
-    network = build_network(lambda *_: build(), shape, 2)
-    recipe = Recipe(epochs=3, learning_rate=0.1, batch_size=50, momentum=0.9)
-    assert train([network], build_method("ce"), shaped_data(*shape), recipe).test_accuracy > 0.9

@@ -1,6 +1,5 @@
 """RobustNetClassifier: scikit-learn's contract, string labels, folders."""
 
-import pickle
 import re
 
 import numpy as np
@@ -127,16 +126,18 @@ def own_network(input_shape, n_classes):
     return nn.Linear(input_shape[0], n_classes)
 
 
-@pytest.mark.parametrize("network", ["mlp", own_network])
-def test_saved_and_loaded_it_predicts_the_same(tmp_path, digits, network):
+@pytest.mark.parametrize(("network", "method"), [("mlp", "auto"), (own_network, "auto"), ("mlp", "volminnet")])
+def test_saved_and_loaded_it_predicts_the_same(tmp_path, digits, network, method):
     x, given, *_ = digits
     options = {**QUICK, "network_options": QUICK["network_options"] if network == "mlp" else None}
-    model = RobustNetClassifier(network, **options).fit(x[:200], given[:200])
+    model = RobustNetClassifier(network, method, **options).fit(x[:200], given[:200])
     model.save(tmp_path / "model")
     loaded = RobustNetClassifier.load(tmp_path / "model", network=None if network == "mlp" else network)
     np.testing.assert_array_equal(loaded.predict_proba(x), model.predict_proba(x))
     np.testing.assert_array_equal(loaded.classes_, model.classes_)
     np.testing.assert_array_equal(loaded.transition_, model.transition_)
+    np.testing.assert_array_equal(loaded.learned_transition_, model.learned_transition_)
+    assert (model.learned_transition_ is None) == (method == "auto")
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.safetensors"]
 
 
@@ -153,15 +154,6 @@ def test_damaged_folders_are_named(tmp_path, digits):
     weights.write_bytes(weights.read_bytes()[:50])
     with pytest.raises(FileError, match="truncated, damaged"):
         RobustNetClassifier.load(tmp_path, network=own_network)
-
-
-def test_pickle_keeps_the_matrix(digits):
-    x, given, *_ = digits
-    model = RobustNetClassifier(**QUICK).fit(x[:200], given[:200])
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.transition_, model.transition_)
-    np.testing.assert_array_equal(again.transition_estimate_.replicates, model.transition_estimate_.replicates)
-    np.testing.assert_array_equal(again.predict(x), model.predict(x))
 
 
 def test_clone_and_bad_requests(digits):

@@ -7,7 +7,6 @@ import pytest
 
 import dualt
 from dualt.datasets import load_dataset, split_dataset
-from dualt.errors import TransitionError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import predict_probs
@@ -102,12 +101,6 @@ def test_stages_resume_from_their_checkpoints(sample, tmp_path):
     whole = run_of(data, config)
     np.testing.assert_array_equal(resumed.networks[0][1].weight.detach(), whole.networks[0][1].weight.detach())
     assert resumed.test_accuracy == whole.test_accuracy
-
-
-def test_bad_requests_are_named(sample):
-    data, _ = sample
-    with pytest.raises(TransitionError, match=r"2×2 transition matrix, got 3×3"):
-        run_of(data, TrainingConfig(transition=np.eye(3), **QUICK))
 
 
 def estimated(matrix, n_samples=6_000):

@@ -1,31 +1,16 @@
 """Small data and networks that the tests of training share."""
 
-import numpy as np
 import torch
-from torch.nn import functional as F  # noqa: N812
 
 from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.nn.networks import build_network
 from dualt.nn.run import training_data
-from dualt.nn.samples import Part, as_inputs
 
 
 def synthetic_data(n_samples=600, rate=0.2, seed=0):
     dataset = load_dataset("synthetic", n_samples=n_samples, n_test=300, random_state=seed)
     return training_data(split_dataset(dataset, noise.symmetric(2, rate), random_state=seed))
-
-
-def shaped_data(*shape):
-    """The synthetic samples, with zeros behind, as images or volumes."""
-
-    def shaped(part):
-        x = part.inputs.take(torch.arange(len(part.labels)))[:, : np.prod(shape)]
-        x = F.pad(x, (0, int(np.prod(shape)) - x.shape[1])).reshape(-1, *shape)
-        return Part(as_inputs(x.numpy()), part.labels)
-
-    data = synthetic_data()
-    return data._replace(rows=shaped(data.rows), test=shaped(data.test))
 
 
 def small_network(seed=0, dropout=0.2):

@@ -47,7 +47,6 @@ class SampleEstimate:
         self.diagnostics = SimpleNamespace(
             agreement=self.agreement,
             condition_number=self.condition_number,
-            label_counts=np.full(n_classes, 1000),
         )
 
     def confidence_interval(self, level):
@@ -74,12 +73,11 @@ def sample_issues(n_rows=40, names=CLASSES, *, by_pair=None, given=None, suggest
     return LabelIssues(labels, right, better, certainty, by_pair, is_issue, tuple(names), transition, None)
 
 
-def report(n_rows=40, names=CLASSES, texts=None, *, issues=None, comparison=(), title="Label report", **changes):
+def report(n_rows=40, names=CLASSES, texts=None, *, issues=None, title="Label report", **changes):
     """Return the arguments of `render_report`; the changes are those of the estimate."""
     return {
         "estimate": SampleEstimate(tuple(names), **changes),
         "issues": sample_issues(n_rows, names) if issues is None else issues,
-        "comparison": comparison,
         "texts": texts,
         "title": title,
     }
@@ -129,10 +127,6 @@ def downloaded(page, tmp_path):
 
 def texts(n_rows, step=STEP):
     return [f"the text of example {row}" for row in range(n_rows * step)]
-
-
-def compared(names=CLASSES):
-    return [SampleEstimate(tuple(names), rate, name) for name, rate in (("dual-t", 0.2), ("confident-joint", 0.26))]
 
 
 def remarks():

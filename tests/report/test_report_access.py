@@ -7,7 +7,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from report_samples import CLASSES, SampleEstimate, compared, remarks, report, sheet_of, texts, with_ids
+from report_samples import CLASSES, SampleEstimate, remarks, report, sheet_of, texts, with_ids
 
 pytestmark = pytest.mark.browser
 
@@ -81,7 +81,7 @@ def axe(tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("names", [CLASSES, LONG, [f"class {i}" for i in range(40)]], ids=["digits", "long", "many"])
 def test_axe_finds_nothing_serious(open_report, axe, names, scheme, width):
-    data = report(60, names, texts(60), comparison=compared(names), warnings=remarks())
+    data = report(60, names, texts(60), warnings=remarks())
     data = with_ids(data, [f"sku-{row}" for row in range(len(data["issues"]))])
     page = open_report(data, viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.keyboard.press("j")

@@ -75,6 +75,9 @@ def test_the_sample_is_a_list_of_its_own(folder):
     np.testing.assert_array_equal(audit["given"], labels[[7, 3, 5]])
     assert "dualt estimate PROBS LABELS --verified audit-review.csv" in page
     assert "suspects-review.csv" not in page
+    named = replace(issues, ids=[f"sku-{row}" for row in range(N_SAMPLES)])
+    audit = the_list(render_report(None, named, audit=sheet_of([7, 3], labels)))
+    assert (audit["columns"], audit["ids"]) == (["index", "id", "given", "true"], ["sku-7", "sku-3"])
 
 
 def test_a_page_needs_probabilities(folder):
@@ -160,12 +163,3 @@ def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(open_pag
     found = verified(page, folder)
     assert (len(found.rows), len(found.filled)) == (75, 21)
     assert set(found.rows) == set(read_sheet("audit.csv").rows)
-
-
-def test_ids_travel_with_the_sample(folder):
-    issues = dualt.find_label_issues(np.load("probs.npy"), np.load("labels.npy"))
-    named = replace(issues, ids=[f"sku-{row}" for row in range(N_SAMPLES)])
-    page = render_report(None, named, audit=sheet_of([7, 3], np.load("labels.npy")))
-    audit = the_list(page)
-    assert audit["columns"] == ["index", "id", "given", "true"]
-    assert audit["ids"] == ["sku-7", "sku-3"]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from report_samples import (
     CLASSES,
-    compared,
     downloaded,
     example,
     flagged,
@@ -239,7 +238,7 @@ def test_number_keys_offer_the_likeliest_of_many_classes(open_report):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_follows_the_system_and_the_toggle(open_report, scheme):
-    page = open_report(report(comparison=compared(), warnings=remarks()), color_scheme=scheme)
+    page = open_report(report(warnings=remarks()), color_scheme=scheme)
     brightness = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
     assert (page.evaluate(brightness) > 128) == (scheme == "light")
     page.locator("#theme").click()
@@ -250,7 +249,7 @@ def test_follows_the_system_and_the_toggle(open_report, scheme):
 
 @pytest.mark.parametrize("names", [CLASSES, HOSTILE, ["a" * 300, "b" * 300, "c d " * 80]])
 def test_a_phone_shows_it_without_sideways_scrolling(open_report, names):
-    data = report(40, names, comparison=compared(names), warnings=remarks())
+    data = report(40, names, warnings=remarks())
     page = open_report(data, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     assert fits(page)
     page.locator(".card").get_by_role("button", name="Take").tap()
@@ -258,7 +257,7 @@ def test_a_phone_shows_it_without_sideways_scrolling(open_report, names):
 
 
 def test_a_screen_reader_hears_where_it_is(open_report):
-    page = open_report(report(comparison=compared()))
+    page = open_report(report())
     page.keyboard.press("j")
     active = page.locator(".list").get_attribute("aria-activedescendant")
     option = page.locator(f"#{active}")

@@ -43,8 +43,8 @@ def test_arrays_become_thumbnails_of_the_listed_rows(tmp_path, shape):
     np.save(tmp_path / "images.npy", pixels)
     for source in (pixels, tmp_path / "images.npy", str(tmp_path / "images.npy")):
         previews = image_previews(source, [4, 1], n_samples=6)
-        assert list(previews.content) == [4, 1]
-        head, body = decoded(previews.content[4])
+        assert len(previews.previews) == 2
+        head, body = decoded(previews.previews[0])
         assert head == "data:image/png;base64"
         with Image.open(io.BytesIO(body)) as image:
             np.testing.assert_array_equal(np.asarray(image), pixels[4].squeeze())
@@ -70,8 +70,8 @@ def test_files_of_a_folder_are_shown_by_their_names(tmp_path):
         (tmp_path / name).write_bytes(picture(kind))
     (tmp_path / ".hidden").write_text("not an image")
     previews = image_previews(tmp_path, range(4), n_samples=4, ids=["d", "a", "c", "b"])
-    assert {uri[:15] for uri in previews.content.values()} == {"data:image/png;"}
-    assert previews.names == {0: "d", 1: "a", 2: "c", 3: "b"}
+    assert {uri[:15] for uri in previews.previews} == {"data:image/png;"}
+    assert previews.files == ["d", "a", "c", "b"]
 
 
 def fill(folder, names):
@@ -83,8 +83,7 @@ def fill(folder, names):
 
 
 def colours(previews):
-    pictures = {row: Image.open(io.BytesIO(decoded(uri)[1])) for row, uri in previews.content.items()}
-    return {row: picture.getpixel((0, 0)) for row, picture in pictures.items()}
+    return [Image.open(io.BytesIO(decoded(uri)[1])).getpixel((0, 0)) for uri in previews.previews]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +100,8 @@ def test_a_picture_belongs_to_the_row_of_its_name(tmp_path, names, ids):
     pictures = fill(tmp_path, names)
     fill(tmp_path, ["zz.png"])
     previews = image_previews(tmp_path, [2, 0], n_samples=3, ids=ids)
-    assert colours(previews) == {2: pictures[names[2]], 0: pictures[names[0]]}
-    assert previews.names == {2: names[2], 0: names[0]}
+    assert colours(previews) == [pictures[names[2]], pictures[names[0]]]
+    assert previews.files == [names[2], names[0]]
 
 
 @pytest.mark.parametrize(
@@ -136,10 +135,7 @@ def test_texts_come_from_lines_or_sequences(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(lines), encoding="utf-8")
     for source in (lines, tmp_path / "texts.txt", str(tmp_path / "texts.txt")):
         previews = text_previews(source, [2, 3], n_samples=4)
-        assert previews.content[2] == "third\u2028still third"
-        assert len(previews.content[3]) == 2000
-        assert previews.content[3].endswith("x…")
-        assert set(previews.content) == {2, 3}
+        assert previews.previews == ["third\u2028still third", f"{'x' * 1999}…"]
 
 
 def test_texts_of_another_number_or_kind_are_refused(tmp_path):
@@ -158,7 +154,7 @@ def test_texts_of_another_number_or_kind_are_refused(tmp_path):
 
 def shown(folder, file="0.png"):
     """Return the kind and the picture that a page shows of the only file of a folder."""
-    head, body = decoded(image_previews(folder, [0], n_samples=1, ids=[file]).content[0])
+    head, body = decoded(image_previews(folder, [0], n_samples=1, ids=[file]).previews[0])
     return head.removeprefix("data:image/").removesuffix(";base64"), Image.open(io.BytesIO(body))
 
 
@@ -193,8 +189,8 @@ def test_a_page_of_many_pictures_has_smaller_ones(tmp_path, monkeypatch):
     monkeypatch.setattr("dualt.report.previews.TOTAL_LIMIT", 100_000)
     for number in range(10):
         noise(150, 150).save(tmp_path / f"{number}.png")
-    many, few = (image_previews(tmp_path, range(number), n_samples=10).content for number in (10, 2))
-    assert sum(map(len, many.values())) <= 100_000 * 4 / 3 + 1000  # in base64
+    many, few = (image_previews(tmp_path, range(number), n_samples=10).previews for number in (10, 2))
+    assert sum(map(len, many)) <= 100_000 * 4 / 3 + 1000  # in base64
     assert len(few[0]) > 1.5 * len(many[0])
 
 

@@ -102,7 +102,7 @@ def test_estimators_share_one_summary(tmp_path, monkeypatch):
 
     monkeypatch.setattr(summary, "func", counted)
     names = ["t", "dual-t", "spade", "confident-joint", "oracle"]
-    records = run_sweep(grid(seeds=1, noise=["sym-20"], methods=[], estimators=names, folds=2), tmp_path)
+    records = run_sweep(grid(seeds=1, noise=["sym-20"], methods=[], estimators=names), tmp_path)
     assert {record["status"] for record in records.values()} == {"done"}
     assert len(passes) == 1
 

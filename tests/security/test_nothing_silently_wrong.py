@@ -94,7 +94,6 @@ def test_json_has_no_infinity(files):
     result = run("estimate", files / "one.npy", files / "two.npy", "-e", "t", "--json", "-o", files / "e.json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout, parse_constant=pytest.fail)["diagnostics"]["condition_number"] is None
-    assert "null in the JSON" in result.stderr
     json.loads((files / "e.json").read_text(), parse_constant=pytest.fail)
 
 

@@ -9,11 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from votes_data import people
 
 import dualt
-from dualt.errors import InputError, LabelsError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.votes.result import _wilson
+
+
+def people(seed, n_items=300):
+    """Return a long table of votes of people of known quality; `attrs["truth"]` has the class of each item."""
+    rng = np.random.default_rng(seed)
+    classes = np.array(["bird", "cat", "dog"])
+    truth = rng.choice(classes, n_items)
+    frames = []
+    for name, right, share in (("careful", 0.92, 0.9), ("hasty", 0.7, 1.0), ("tired", 0.65, 0.8), ("slow", 0.85, 0.7)):
+        items = np.flatnonzero(rng.random(n_items) < share)
+        wrong = np.where(truth[items] == "cat", "dog", "cat")
+        label = np.where(rng.random(len(items)) < right, truth[items], wrong)
+        frames.append(pd.DataFrame({"item": items, "annotator": name, "label": label}))
+    long = pd.concat(frames, ignore_index=True)
+    long.attrs["truth"] = truth.tolist()
+    return long
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +86,7 @@ def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     (tmp_path / "studio.json").write_text(json.dumps(label_studio))
     (tmp_path / "argilla.json").write_text(json.dumps(argilla))
     (tmp_path / "prodigy.jsonl").write_text("\n".join(map(json.dumps, prodigy)))
-    flat = [
-        {"id": task["id"], "label.responses": [one["value"] for one in task["responses"]["label"]],
-         "label.responses.users": [one["user_id"] for one in task["responses"]["label"]],
-         "label.responses.status": ["submitted" for _ in task["responses"]["label"]]}
-        for task in argilla
-    ]  # fmt: skip
-    flat.append(flat[0] | {"label.responses": ["dog"] * 3, "label.responses.status": ["draft"] * 3})
-    (tmp_path / "flat.json").write_text(json.dumps(flat))
-    for name in ("studio.json", "argilla.json", "flat.json", "prodigy.jsonl"):
+    for name in ("studio.json", "argilla.json", "prodigy.jsonl"):
         same(dualt.combine_votes(tmp_path / name), plain)
     assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
 
@@ -98,6 +105,8 @@ def test_probabilities_are_matched_by_index_and_columns(long):
         dualt.combine_votes(long, probs.to_numpy()[:, :2])
     with pytest.raises(InputError, match="given items, got one on 7"):
         dualt.combine_votes(long, probs.drop(index=7))
+    with pytest.raises(ProbabilitiesError, match="row 0"):
+        dualt.combine_votes(long, probs.assign(dog=np.nan))
     some = np.full((2, 4), 0.25)
     assert dualt.combine_votes([[0, 3], [3, 3]], some).class_names == ("0", "1", "2", "3")
     with pytest.raises(LabelsError, match=r"4 classes.*got 2 \(0, 4\)"):
@@ -143,6 +152,8 @@ def test_what_is_said_of_annotators(long):
         assert np.allclose(estimate.transition.sum(axis=1), 1)
         assert abs((1 - estimate.noise_rate) - right[name]) < 0.15
     assert votes.consensus.noise_rate == pytest.approx(votes.noise_rate, abs=0.02)
+    issues = dualt.find_label_issues(votes.posterior, votes.labels, votes.consensus)
+    assert len(issues.probability_right) == len(votes.items)
     low, high = votes.common.confidence_interval()
     assert (low <= votes.common.transition).all()
     assert (votes.common.transition <= high).all()
@@ -150,13 +161,6 @@ def test_what_is_said_of_annotators(long):
     assert frame.columns.tolist() == ["item", "label", "probability", "votes", "agreement"]
     assert frame.agreement.between(0, 1).all()
     assert "annotators" in repr(votes)
-
-
-def test_the_consensus_matrix_goes_on_to_label_issues(long):
-    votes = dualt.combine_votes(long)
-    probs = votes.posterior[:, ::1]
-    found = dualt.find_label_issues(probs, votes.labels, votes.consensus)
-    assert len(found.probability_right) == len(votes.items)
 
 
 def codes(votes):
@@ -187,13 +191,14 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     guesses = pd.DataFrame(
         {"item": items, "annotator": "dice", "label": rng.choice(["bird", "cat", "dog"], len(items))}
     )
-    always = pd.DataFrame({"item": items, "annotator": "wall", "label": "cat"})
-    votes = dualt.combine_votes(pd.concat([long, guesses, always]))
+    votes = dualt.combine_votes(pd.concat([long, guesses, guesses.assign(annotator="wall", label="cat")]))
     notices = {notice.code: notice.message for notice in votes.warnings}
     assert "dice" in notices["at-chance"]
     assert "wall" in notices["one-class"]
     plain = dualt.combine_votes(long)
     assert (votes.labels == plain.labels).mean() > 0.97
+    repeats = 0.1 * np.eye(3)[plain.codes] + 0.3
+    assert codes(dualt.combine_votes(long, pd.DataFrame(repeats, plain.items, plain.class_names))) == {"temperature"}
 
 
 def test_single_votes_ties_and_repeated_votes():

@@ -81,20 +81,12 @@ def allocate(sizes: Ints, spread: Floats, total: int, taken: Ints | int = 0) -> 
     The even half limits the weight of a row, if the predictions mislead, to twice that in a uniform draw. Every stratum
     gets at least `FLOOR` rows, or all that it has, and as many as earlier batches have `taken`.
     """
-    from scipy.optimize import brentq
-
-    least = np.maximum(np.minimum(sizes, FLOOR if total >= FLOOR * len(sizes) else total // len(sizes)), taken)
-    total = min(max(total, int(least.sum())), int(sizes.sum()))
+    counts: Ints = np.maximum(np.minimum(sizes, FLOOR if total >= FLOOR * len(sizes) else total // len(sizes)), taken)
     by_size, neyman = sizes / sizes.sum(), sizes * spread
     share = (by_size + (neyman / neyman.sum() if neyman.sum() > 0 else by_size)) / 2
-    highest = float(sizes.sum()) / float(share[share > 0].min())
-    factor = brentq(lambda factor: np.clip(factor * share, least, sizes).sum() - total, 0, highest, xtol=1e-9)
-    exact = np.clip(factor * share, least, sizes)
-    whole: Ints = np.floor(exact + 1e-6).astype(np.intp)
-    by_remainder = np.argsort(whole - exact, kind="stable")
-    candidates = by_remainder[whole[by_remainder] < sizes[by_remainder]]
-    whole[candidates[: total - int(whole.sum())]] += 1
-    return whole
+    for _ in range(min(total, int(sizes.sum())) - int(counts.sum())):
+        counts[np.where(counts < sizes, share / (counts + 0.5), -1).argmax()] += 1  # by highest averages
+    return counts
 
 
 def draw_rows(strata: Ints, counts: Ints, seed: int) -> Draw:

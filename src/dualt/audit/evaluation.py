@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.audit.design import Floats, Ints, Weights
-from dualt.audit.intervals import post_stratified
+from dualt.audit.intervals import ratio_intervals, share_intervals
 from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.labels import Codes, LabelCoder, as_label_array, shorten, whole_values
@@ -186,24 +186,25 @@ def accuracy_by_audit(
     predicted: Codes, given: Codes, rows: Ints, true: Codes, weights: Weights,
     rival: Codes | None = None, level: float = 0.95,
 ) -> Accuracy:  # fmt: skip
-    """Return the accuracy by verified rows, post-stratified by whether the prediction agrees with the label.
+    """Return the accuracy by verified rows, with the help of the agreement with the given labels.
 
     With a `rival`, a second model's classes, the lead over it is returned instead.
     """
     lead = _lead(predicted, rival, given)
     truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
-    values, cells = np.unique(lead, return_inverse=True)
     if rival is None:
-        shares = np.bincount(cells) / len(cells)
-        return Accuracy(*post_stratified(truth, cells[rows], shares, weights, level))
+        found = share_intervals((truth[:, None], lead[rows, None], lead.mean(keepdims=True)), weights, level)
+        return Accuracy(*(float(value[0]) for value in found))
     # Where both models agree the lead is known to be 0; elsewhere, −1 to 1 becomes 0 to 1 for the interval.
-    differ = predicted != rival
-    reach, shares = float(differ.mean()), np.bincount(cells[differ], minlength=len(values)) / max(differ.sum(), 1)
-    if not differ[rows].any():
+    differ = (predicted != rival).astype(np.float64)
+    reach, differs = float(differ.mean()), differ[rows, None]
+    if not differs.any():
         return Accuracy(0.0, -reach, reach, reach)
-    found = post_stratified((1 + truth) / 2, np.where(differ, cells, -1)[rows], shares, weights, level)
-    estimate, low, high = ((2 * value - 1) * reach for value in found[:3])
-    return Accuracy(estimate, low, high, 2 * found[3] * reach)
+    lead = differ * (1 + lead) / 2
+    part = differs * (1 + truth[:, None]) / 2, lead[rows, None], lead.mean(keepdims=True)
+    found = ratio_intervals(part, (differs, differs, differ.mean(keepdims=True)), weights, level)
+    estimate, low, high = ((2 * float(value[0]) - 1) * reach for value in found[:3])
+    return Accuracy(estimate, low, high, 2 * float(found.standard_error[0]) * reach)
 
 
 def accuracy_through_transition(
@@ -270,7 +271,15 @@ def _encode(
             names, n_found = found.tolist(), len(found)
     width = n_classes or next(map(len, tables), labels.shape[1] if labels.ndim == 2 else n_found)
     coder = LabelCoder.for_labels(found, check_n_classes(max(width, 2)), names)
-    codes = [coder.encode(each) if columns is None else _match(each, columns, coder) for each, columns in read]
+    codes = []
+    for predicted, columns in read:
+        if columns is not None and len(columns) != coder.n_classes:
+            raise ProbabilitiesError(
+                f"Expected probabilities of {coder.n_classes} classes, one column each, got {len(columns)} columns."
+            )
+        by_place = columns is not None and _numbered(coder.n_classes) in (columns, coder.names)
+        named = predicted if columns is None or by_place else np.array(columns)[predicted]
+        codes.append(predicted if by_place else coder.encode(named))
     return coder.encode(labels), codes, coder
 
 
@@ -283,23 +292,7 @@ def _read(model: Any, noisy_labels: Any) -> tuple[NDArray[Any], tuple[str, ...] 
     table, names = as_probability_table(model)
     rows = np.ascontiguousarray(scale_rounded(table), working_dtype(table.dtype))
     check_probability_chunk(rows, 0)
-    return surest(rows)[0], _numbered(table.shape[1]) if names is None else names
-
-
-def _match(places: Codes, columns: tuple[str, ...], coder: LabelCoder) -> Codes:
-    """Return the classes of columns, by name unless the columns or the classes are only numbered."""
-    if len(columns) != coder.n_classes:
-        raise ProbabilitiesError(
-            f"Expected probabilities of {coder.n_classes} classes, one column each, got {len(columns)} columns."
-        )
-    if _numbered(len(columns)) in (columns, coder.names):
-        return places
-    if odd := sorted({*columns} ^ {*coder.names})[:4]:
-        raise ProbabilitiesError(
-            f"Expected columns named like the classes, got others: {', '.join(map(repr, odd))} are not in both."
-            " Rename them, or pass .to_numpy() if they are in the order of the classes."
-        )
-    return np.array([coder.names.index(name) for name in columns])[places]
+    return surest(rows)[0], names or _numbered(table.shape[1])
 
 
 def _numbered(n_columns: int) -> tuple[str, ...]:

@@ -1,18 +1,19 @@
 """Intervals from verified rows that hold whatever the bias of the predictions.
 
-- Shares and rates, with predicted probabilities for all rows: the difference estimator of prediction-powered inference
-  (PPI++), λ · (mean prediction over all rows) + weighted mean over the verified rows of (truth − λ · prediction), with
-  the λ of least variance.
-- Accuracies, with cells of known size (whether prediction and given label agree): post-stratification, Σ_h F_h · (mean
-  truth in cell h).
+The estimate is the difference estimator of prediction-powered inference (PPI++), λ · (mean prediction over all rows) +
+weighted mean over the verified rows of (truth − λ · prediction), with the λ of least variance. For one binary
+prediction, such as whether a model agrees with the given label, that is post-stratification.
 
-Both have Wilson's interval, with the number of rows that plain counting would need for the same variance. All data are
-a finite population: only the rows that are not verified are uncertain.
+The interval is Wilson's, with as many rows as counting would need for the same variance; counting itself (λ = 0) where
+that is narrower. Both ends then move towards the exact ones (Clopper and Pearson's with as many rows, as Korn and
+Graubard take for surveys), as far as the interval stays no wider than that of counting. All data are a finite
+population: only the rows that are not verified are uncertain.
 
 References
 ----------
 Angelopoulos, Duchi, Zrnic, "PPI++: efficient prediction-powered inference", 2023. Zrnic, Candès,
-"Cross-prediction-powered inference", 2024. Särndal, Swensson, Wretman, "Model assisted survey sampling", 1992.
+"Cross-prediction-powered inference", 2024. Särndal, Swensson, Wretman, "Model assisted survey sampling", 1992. Korn,
+Graubard, "Confidence intervals for proportions with small expected number of positive counts", 1998.
 """
 
 from __future__ import annotations
@@ -20,15 +21,14 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import betaincinv, ndtri
 
-from dualt.audit.design import Floats, Ints, Weights
+from dualt.audit.design import Floats, Weights
 from dualt.labels import Codes
 
-# Few wrong labels say little about the variance of the residuals: the gain from predictions is shrunk towards none, as
-# if this many more wrong labels had been found that the predictions say nothing about.
-_DOUBT = 1.0
 _TINY, _ROUNDING = np.finfo(np.float64).tiny, 1e-9
+# Of Wilson's interval, for a census: with less, that is with more rows, the incomplete beta function fails.
+_LEAST_SPREAD = 1e-15
 # Truth of the verified rows, their predictions, and the mean prediction over all rows.
 Target: TypeAlias = tuple[Floats, Floats, Floats]
 
@@ -89,58 +89,48 @@ def ratio_intervals(part: Target, whole: Target, weights: Weights, level: float 
     """
     share = _ratio(part[2], whole[2])
     for _ in range(3):
-        residual, predicted = part[0] - share * whole[0], part[1] - share * whole[1]
-        tuning = _tuning(residual, predicted, weights)
-        amount = _difference(whole, tuning, weights)
-        share = _ratio(_difference(part, tuning, weights), amount)
-    residual = (part[0] - share * whole[0]) - tuning * (part[1] - share * whole[1])
-    amount = np.maximum(np.where(amount > 0, amount, whole[2]), _TINY)
-    variance = (_centred(residual, weights) ** 2).sum(axis=0) / amount**2
-    # Gain: this variance / that of plain counting, which half a label of each kind keeps from vanishing.
-    unseen, counted = _unseen(weights), _kish(whole[0], weights)
-    cautious = (counted * share + 0.5) / (counted + 1)
-    plain = unseen * cautious * (1 - cautious) / np.maximum(counted, 1)
+        tuning = _tuning(part[0] - share * whole[0], part[1] - share * whole[1], weights)
+        share, variance = _estimated(part, whole, tuning, weights)
+    plain, plain_variance = _estimated(part, whole, np.zeros_like(share), weights)
+    shares, variances = np.stack((plain, share)), np.stack((plain_variance, variance))
+    unseen, counted, n_verified = _unseen(weights), _kish(whole[0], weights), len(weights.weight)
+    square = float(ndtri((1 + level) / 2)) ** 2
+    # Few wrong labels say little about a variance: its ratio to that of a simple random sample is shrunk towards one,
+    # as if z² more had been found that the predictions say nothing about.
+    simple = unseen * plain * (1 - plain) / np.maximum(counted, 1) * (n_verified / max(n_verified - 1, 1))
     rarer = np.minimum(_kish(part[0], weights), _kish(whole[0] - part[0], weights))
-    gain = (rarer * variance / np.maximum(plain, _TINY) + _DOUBT) / (rarer + _DOUBT)
-    n_class, found = whole[0].sum(axis=0), part[0].sum(axis=0)
-    quantile = stdtrit(np.maximum(n_class - len(np.unique(weights.strata)), 1), (1 + level) / 2)
-    spread = quantile**2 * np.maximum(gain * unseen, np.finfo(np.float64).eps) / np.where(counted > 0, counted, 1)
-    low, high = _wilson(share, spread)
-    missed = _missed(counted, weights, (1 - level) / 2)
-    # What no verified row has shown may not exist at all.
+    gain = (rarer * variances / np.maximum(simple, _TINY) + square) / (rarer + square)
+    spread = np.maximum(square * gain * unseen / np.where(counted > 0, counted, 1), _LEAST_SPREAD)
+    low, high = _wilson(shares, spread)
+    widths = high - low
+    best = widths.argmin(axis=0)[None]
+    shares, variances, spread, low, high = (
+        np.take_along_axis(each, best, axis=0)[0] for each in (shares, variances, spread, low, high)
+    )
+    exact_low, exact_high = _clopper_pearson(shares, square / spread, (1 - level) / 2)
+    below, above = np.maximum(low - exact_low, 0), np.maximum(exact_high - high, 0)
+    reach = np.minimum((widths[0] - (high - low)) / np.maximum(below + above, _TINY), 1)
+    low, high = low - reach * below, high + reach * above
+    # What no verified row has shown may be among the rest; the other end is closed.
+    n_class, found, missed = whole[0].sum(axis=0), part[0].sum(axis=0), _missed(counted, weights, 1 - level)
     low = np.where(found == 0, 0.0, np.where(found < n_class, low, np.minimum(low, 1 - missed)))
     high = np.where(found == n_class, 1.0, np.where(found > 0, high, np.maximum(high, missed)))
-    return Intervals(share, low, high, np.sqrt(variance))
+    return Intervals(shares, low, high, np.sqrt(variances))
 
 
-def post_stratified(
-    truth: Floats, cells: Ints, shares: Floats, weights: Weights, level: float = 0.95
-) -> tuple[float, float, float, float]:
-    """Return estimate, low, high and standard error of Σ_h F_h · (mean truth in cell h).
+def _estimated(part: Target, whole: Target, tuning: Floats, weights: Weights) -> tuple[Floats, Floats]:
+    """Return the share by the difference estimator with this λ, and its variance."""
+    amount = _difference(whole, tuning, weights)
+    share = _ratio(_difference(part, tuning, weights), amount)
+    residual = (part[0] - share * whole[0]) - tuning * (part[1] - share * whole[1])
+    amount = np.maximum(np.where(amount > 0, amount, whole[2]), _TINY)
+    return share, (_centred(residual, weights) ** 2).sum(axis=0) / amount**2
 
-    `truth` has values in 0..1, `cells` the cell of each verified row (−1 for rows that do not count), and `shares` F_h,
-    the share of each cell among all rows that count. The interval is Wilson's, with as many rows as plain counting
-    would need for the same variance, and at least the verified ones: it is no wider than that of counting them.
-    """
-    member = (cells[:, None] == np.flatnonzero(shares)).astype(np.float64)
-    shares, unseen, square = shares[shares > 0], _unseen(weights), float(ndtri((1 + level) / 2)) ** 2
-    by_cell, counted = _kish(member, weights), float(_kish(member.sum(axis=1), weights))
-    total = weights.weight @ member
-    mean, mean_square = (_ratio(values * weights.weight @ member, total) for values in (truth, truth**2))
-    estimate = float(np.average(mean, weights=shares * (by_cell > 0)))
-    # Few rows say little about the variance in a cell: z² successes and as many failures are added, by its share. With
-    # z²/2, as in Wilson's centre, 1 of 28 settings covered in less than 94 % (bench/audit_coverage.py).
-    added = square * shares
-    cautious, size = (by_cell * mean + added) / (by_cell + 2 * added), by_cell + 2 * added
-    variance = ((by_cell * mean_square + added) / size - cautious**2) @ (shares**2 / size)
-    share = (counted * (mean @ total) / total.sum() + square) / (counted + 2 * square)
-    gain = min(float(variance / (share * (1 - share)) * (counted + 2 * square)), 1.0)
-    low, high = map(float, _wilson(np.float64(estimate), square * gain * unseen / counted))
-    # What no verified row has shown may be among the rest; the other end is closed.
-    missed = float(_missed(member.sum(), weights, 1 - level))
-    low = min(low, 1 - missed) if estimate > 1 - _ROUNDING else low
-    high = max(high, missed) if estimate < _ROUNDING else high
-    return estimate, low, high, float(np.sqrt(unseen * variance))
+
+def _clopper_pearson(share: Floats, n_rows: Floats, tail: float) -> tuple[Floats, Floats]:
+    """Return the exact interval of a share among `n_rows` rows, which need not be whole numbers."""
+    yes, no = (np.maximum(each * n_rows, _TINY) for each in (share, 1 - share))
+    return betaincinv(yes, no + 1, tail), betaincinv(yes + 1, no, 1 - tail)
 
 
 def _wilson(share: Floats, spread: Floats | float) -> tuple[Floats, Floats]:

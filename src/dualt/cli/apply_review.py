@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import dualt
 from dualt.cli.options import Classes, IdColumn, Json, LabelColumn, output_option
 from dualt.cli.terminal import print_json, say
 from dualt.errors import InputError
@@ -32,16 +33,14 @@ def apply_review(
     """
     import pandas as pd
 
-    from dualt import io, issues
-
-    decisions = issues.read_review(review)
+    io, decisions = dualt.io, dualt.issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
     written: dict[str, Any] = {}
     if io.is_class_folder(labels):
         if output is None or in_place:
             raise InputError("Expected -o with a name for the CSV of moves, for a folder of images.")
         images, target = io.read_class_folder(labels), output
-        moved = issues.apply_review(images.labels, decisions, class_names=names or images.names, ids=images.files)
+        moved = dualt.issues.apply_review(images.labels, decisions, class_names=names or images.names, ids=images.files)
         moves = pd.DataFrame(io.plan_moves(images, moved.tolist()), columns=["from", "to"], dtype=str)
         io.write_table(output, moves, guarded=True)
     else:
@@ -51,7 +50,7 @@ def apply_review(
         check_writable_target(target)
         given = io.load_labels(labels, column=label, missing=True)
         ids = io.open_table(labels, id_column).read_texts(id_column) if id_column else None
-        corrected = issues.apply_review(given, decisions, class_names=names, ids=ids)
+        corrected = dualt.issues.apply_review(given, decisions, class_names=names, ids=ids)
         if in_place:
             written = {"backup": str(keep_backup(labels))}
         io.save_corrected(target, corrected, labels, given, column=label)

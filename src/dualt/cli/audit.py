@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
+import dualt
 from dualt.cli import options
 from dualt.cli.terminal import again, print_json, say
 from dualt.errors import DualtError, InputError, LabelsError
 from dualt.files import check_readable, keep_backup
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-
-    from dualt.audit import Sheet
-    from dualt.audit.design import Design, Plan
-    from dualt.issues import LabelIssues
-    from dualt.rows import NoisyPosterior
 
 _SIZE = 200
 
@@ -57,7 +51,6 @@ def audit(
 
     Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
-    from dualt.audit import Sheet
     from dualt.cli.inputs import is_raw, opened, warn_missing
     from dualt.validation import check_fraction
 
@@ -72,31 +65,30 @@ def audit(
     has_probs = probs is not None or (can_learn and bool(asked))
     if report is not None and not has_probs:
         raise InputError("Expected --probs, columns or images to learn from with --report: the page shows predictions.")
-    rows = _read_rows(data, learning)
-    earlier = _read_earlier(output, rows.given, adding=more is not None)
+    given, labelled, ids, texts = _read_rows(data, learning)
+    earlier = _read_earlier(output, given, adding=more is not None)
     design = _design(design, earlier, has_probs=has_probs)
-    if has_probs and not (probs is None and design == "uniform" and report is None):
+    found = None
+    if probs is not None or (has_probs and (design == "stratified" or report is not None)):
         with opened(data, learning) as examples:
-            plan, found, reached = _plan(rows, design, earlier, examples.posterior)
-            found = examples.find_issues(found.transition_estimate) if found is not None else None
+            found = examples.find_issues()
+            reached = _reached(given, labelled, earlier, examples.posterior, found.transition_estimate)
     else:
-        warn_missing(rows.labelled, len(rows.given))
-        plan, found, reached = _plan(rows, design, earlier)
-    drawn = plan.draw(
-        _total(size, more, earlier, len(rows.labelled)),
-        random_state,
-        None if earlier is None else rows.labelled.searchsorted(earlier.rows),
-    )
-    sheet = Sheet.of_draw(rows.given, drawn._replace(rows=rows.labelled[drawn.rows]), rows.ids, rows.texts)
+        warn_missing(labelled, len(given))
+        reached = _reached(given, labelled, earlier)
+    wrong = None if found is None else 1 - found.probability_right[labelled].astype(float)
+    plan = dualt.audit.design.Plan.of(len(labelled), design, wrong)
+    before = None if earlier is None else labelled.searchsorted(earlier.rows)
+    drawn = plan.draw(_total(size, more, earlier, len(labelled)), random_state, before)
+    sheet = dualt.audit.Sheet.of_draw(given, drawn._replace(rows=labelled[drawn.rows]), ids, texts)
     sheet = sheet if earlier is None else sheet.with_true_of(earlier)
     first, without = None if has_probs or can_learn else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
         first, without = str(probs), [*without, "--probs"]
     if found is not None and report is not None:
-        pictures = images or (None if text else data.image_folder)
         found.to_report(
             report,
-            images=pictures,
+            images=images or (None if text else data.image_folder),
             texts=learning.text_file,
             columns=examples.columns,
             audit=sheet,
@@ -105,24 +97,26 @@ def audit(
         )
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
-    progress, sentences = _progress(plan, sheet, reached, target)
+    content, sentences = _progress(plan, sheet, reached, target)
     if as_json:
-        written = {"output": str(output), "report": report and str(report), "design": design}
-        named = {"backup": backup and str(backup), "ids": sheet.ids, "texts": sheet.texts}
-        known = {name: value for name, value in named.items() if value is not None}
-        print_json(written | {"indices": sheet.rows.tolist()} | known | progress)
+        written = {"output": output, "report": report, "backup": backup}
+        print_json(
+            {name: path and str(path) for name, path in written.items()}
+            | {"design": design, "indices": sheet.rows.tolist()}
+            | content
+        )
         return
     n_open = len(sheet.rows) - len(sheet.filled)
     sentences += [] if backup is None else [f"The earlier file is kept as {backup}."]
     wish = f"{n_open:,} label{'s' * (n_open != 1)} to check in {output}: fill in the column 'true', then"
-    sentences.append(wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified:")
-    sentences.append(f" {again('estimate', '--verified', str(output), first=first, without=without)}")
+    step = again("estimate", "--verified", str(output), first=first, without=without)
+    sentences += [wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified:", f" {step}"]
     if report is not None and n_open:
         sentences.append(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
     say("\n".join(sentences))
 
 
-def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled: int) -> int:
+def _total(size: int | None, more: int | None, earlier: dualt.audit.Sheet | None, n_labelled: int) -> int:
     """Return how many rows are to be drawn, including those of earlier batches."""
     if size is not None and not 1 <= size <= n_labelled:
         raise InputError(f"Expected --size from 1 to {n_labelled:,}, the number of labels, got {size:,}.")
@@ -137,40 +131,27 @@ def _total(size: int | None, more: int | None, earlier: Sheet | None, n_labelled
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
-    from dualt.io.load import FORMATS
-    from dualt.io.tables import TABLES
-
     if probs is None:
         return options.Data(labels, **named)
     if glob.glob(str(probs)):  # noqa: PTH207
         return options.Data(probs, labels, **named)
-    if probs.suffix.lower() in FORMATS or labels.suffix.lower() not in TABLES:
+    if probs.suffix.lower() in dualt.io.load.FORMATS or labels.suffix.lower() not in dualt.io.tables.TABLES:
         check_readable(probs)  # not a column, but a file that does not exist
     return options.Data(labels, **named, columns=str(probs))
 
 
-class _Rows(NamedTuple):
-    """The given labels of all rows, the positions of those that have one, and their ids and texts."""
-
-    given: NDArray[Any]
-    labelled: NDArray[np.intp]
-    ids: Sequence[str] | None
-    texts: Sequence[str] | None
-
-
-def _read_rows(data: options.Data, learning: options.Learning) -> _Rows:
+def _read_rows(data: options.Data, learning: options.Learning) -> tuple[NDArray[Any], Any, Any, Any]:
+    """Return the labels of all rows, the numbers of those that have one, and their ids and texts, if any."""
     import numpy as np
 
-    from dualt import io
     from dualt.cli.inputs import read_column, read_raw, read_texts
-    from dualt.io.image_folder import FILE_COLUMN
     from dualt.labels import as_label_array, is_missing
 
     path, folder = data.labels or data.probs, data.image_folder
     if folder is not None and data.labels is None:  # without the images that cannot be read
         raw = read_raw(data, learning)
-        return _Rows(raw.labels, np.arange(len(raw.labels)), raw.beside[FILE_COLUMN], None)
-    given = as_label_array(io.load_labels(path, column=data.label, missing=True))
+        return raw.labels, np.arange(len(raw.labels)), raw.beside[dualt.io.image_folder.FILE_COLUMN], None
+    given = as_label_array(dualt.io.load_labels(path, column=data.label, missing=True))
     given = given.argmax(axis=1) if given.ndim == 2 else given
     labelled = np.flatnonzero(~is_missing(given))
     if not len(labelled):
@@ -178,33 +159,29 @@ def _read_rows(data: options.Data, learning: options.Learning) -> _Rows:
     if given.dtype.kind == "f" and len(labelled) < len(given):
         # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
         given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
-    ids = read_column(data, data.id_column, len(given)) if folder is None else io.read_class_folder(folder).files
-    return _Rows(given, labelled, ids, read_texts(data, learning, len(given)))
+    ids = dualt.io.read_class_folder(folder).files if folder else read_column(data, data.id_column, len(given))
+    return given, labelled, ids, read_texts(data, learning, len(given))
 
 
-def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet | None:
+def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> dualt.audit.Sheet | None:
     """Return the sheet to add to, drawn from these labels; refuse to write over one that a person has worked on."""
-    import numpy as np
-
-    from dualt.audit import read_sheet
-
     if not adding:
         n_filled = 0
         if output.exists():
             with suppress(DualtError):
-                n_filled = len(read_sheet(output).filled)
+                n_filled = len(dualt.audit.read_sheet(output).filled)
         if n_filled:
             raise InputError(
                 f"Expected a new file to draw into, got {output} with {n_filled:,} verified labels, which would be"
                 " lost. Add a batch with --more, or choose another name."
             )
         return None
-    sheet = read_sheet(output)
+    sheet = dualt.audit.read_sheet(output)
     if sheet.strata is None:
         raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'stratum'.")
-    inside = sheet.rows < len(given)
-    now = np.where(inside, given[np.where(inside, sheet.rows, 0)].astype(str), "no such row")
-    if (changed := np.flatnonzero(now != sheet.given)).size:
+    now = [str(given[row]) if row < len(given) else "no such row" for row in sheet.rows.tolist()]
+    changed = [at for at, label in enumerate(now) if label != sheet.given[at]]
+    if changed:
         at = changed[0]
         raise LabelsError(
             f"Expected the labels that {output} was drawn from, got {now[at]!r} in row {sheet.rows[at]}, not"
@@ -213,7 +190,9 @@ def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> Sheet |
     return sheet
 
 
-def _design(wanted: Design | None, earlier: Sheet | None, *, has_probs: bool) -> Design:
+def _design(
+    wanted: dualt.audit.design.Design | None, earlier: dualt.audit.Sheet | None, *, has_probs: bool
+) -> dualt.audit.design.Design:
     """Return the design that is wanted, else that of the earlier batch, else the best that is possible."""
     stratified = earlier is not None and earlier.strata is not None and bool(earlier.strata.any())
     if stratified and not has_probs:
@@ -221,54 +200,48 @@ def _design(wanted: Design | None, earlier: Sheet | None, *, has_probs: bool) ->
     return wanted or ("stratified" if stratified or (earlier is None and has_probs) else "uniform")
 
 
-def _plan(
-    rows: _Rows, design: Design, earlier: Sheet | None, posterior: NoisyPosterior | None = None
-) -> tuple[Plan, LabelIssues | None, tuple[float, float] | None]:
-    """Return the plan of the next batch, the predictions, and the interval that the batches before have reached."""
-    import numpy as np
-
-    from dualt.audit.design import Plan
-    from dualt.audit.intervals import share_intervals
-    from dualt.audit.verified import LEAST
-    from dualt.estimators import estimate_verified
-    from dualt.issues import find_posterior_issues
-
-    found = None if posterior is None else find_posterior_issues(posterior)
-    given = rows.given[rows.labelled]
-    plan = Plan.of(len(given), design, None if found is None else 1 - found.probability_right.astype(float))
-    if earlier is None or (strata := earlier.strata) is None:
-        return plan, found, None
-    if len(earlier.filled) < LEAST or {*strata[earlier.filled]} < {*strata}:  # no interval yet
-        return plan, found, None
-    verified = earlier.audit().among(rows.labelled)
-    if posterior is not None and found is not None and found.transition_estimate is not None:
-        corrected = estimate_verified(posterior, found.transition_estimate, verified)
-        return plan, found, corrected.noise_rate_interval()
-    is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)
-    nothing = np.zeros((len(is_wrong), 1)), np.zeros(1)
-    interval = share_intervals((is_wrong[:, None], *nothing), verified.weights(len(given)))
-    return plan, None, (float(interval.low[0]), float(interval.high[0]))
+def _reached(
+    given: NDArray[Any],
+    labelled: NDArray[Any],
+    earlier: dualt.audit.Sheet | None,
+    posterior: dualt.rows.NoisyPosterior | None = None,
+    estimate: dualt.TransitionEstimate | None = None,
+) -> tuple[float, float] | None:
+    """Return the interval of the noise rate by the labels that are verified so far, None if there are too few."""
+    if earlier is None or (strata := earlier.strata) is None or len(earlier.filled) < dualt.audit.verified.LEAST:
+        return None
+    if {*strata[earlier.filled]} < {*strata}:  # a stratum is not begun
+        return None
+    verified = earlier.audit().among(labelled)
+    if posterior is not None and estimate is not None:
+        return dualt.estimators.estimate_verified(posterior, estimate, verified).noise_rate_interval()
+    given = given[labelled]
+    is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)[:, None]
+    interval = dualt.audit.intervals.share_intervals(
+        (is_wrong, 0 * is_wrong, 0 * is_wrong[0]), verified.weights(len(given))
+    )
+    return float(interval.low[0]), float(interval.high[0])
 
 
 def _progress(
-    plan: Plan, sheet: Sheet, reached: tuple[float, float] | None, target: float | None
+    plan: dualt.audit.design.Plan, sheet: dualt.audit.Sheet, reached: tuple[float, float] | None, target: float | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what is drawn, verified and reached, and how many labels the target needs, as data and in sentences."""
-    n_verified, sentences = len(sheet.filled), []
-    known: dict[str, Any] = {"drawn": len(sheet.rows), "verified": n_verified}
-    half_width = None
+    n_verified, half_width, sentences = len(sheet.filled), None, []
+    content: dict[str, Any] = {"drawn": len(sheet.rows), "verified": n_verified}
     if reached is not None:
         low, high = reached
         half_width = (high - low) / 2
-        known["reached"] = {"low": low, "high": high, "half_width": half_width}
+        content["reached"] = {"low": low, "high": high, "half_width": half_width}
         sentences.append(
             f"{low:.1%} to {high:.1%} of the labels are wrong: {n_verified:,} verified labels determine the noise rate"
             f" to ±{100 * half_width:.1f} percentage points."
         )
     if target is None:
-        return known, sentences
+        return content, sentences
     needed, wish = plan.needed(target, half_width, n_verified), f"±{100 * target:g} percentage points"
     missing = needed if half_width is None else max(needed - n_verified, 0)
+    content["target"] = {"half_width": target, "needed": needed, "missing": missing}
     if half_width is None:
         sentences.append(f"{wish} need at most {needed:,} verified labels. The first batch will show.")
     elif half_width <= target:
@@ -276,4 +249,4 @@ def _progress(
     else:
         be = "is" if missing == 1 else "are"
         sentences.append(f"{wish} need about {needed:,} verified labels: {missing:,} {be} missing.")
-    return known | {"target": {"half_width": target, "needed": needed, "missing": missing}}, sentences
+    return content, sentences

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
+import dualt
 from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
 from dualt.cli.terminal import again, console, plain_table, print_json, show_estimate, show_next
 
@@ -29,8 +30,7 @@ def estimate(
     Example: `dualt estimate probs.npy labels.npy --compare -o transition.json`
     """
     from dualt.cli.inputs import estimate_examples, opened
-    from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, comparable, estimate_posterior
-    from dualt.transition import l1_error
+    from dualt.estimators import ESTIMATORS, comparable, estimate_posterior
 
     with opened(data, learning, estimation.determined) as examples:
         chosen = estimate_examples(examples, estimation)
@@ -48,15 +48,10 @@ def estimate(
     if others:
         table = plain_table("\nEstimators side by side", "estimator", "share wrong>", "Σ|A − B| / C>", "")
         for name, other in compared.items():
-            distance = l1_error(other.transition, chosen.transition, normalize=True)
+            distance = dualt.l1_error(other.transition, chosen.transition, normalize=True)
             about = ESTIMATORS[name].summary if name in ESTIMATORS else ""
             table.add_row(name, f"{other.noise_rate:.1%}", f"{distance:.2f}", f"[not bold dim]{about}[/]")
         out.print(table)
-    if estimation.estimator is None and estimation.verified is None:
-        out.print(
-            f"\n[dim]{DEFAULT_ESTIMATOR} is the default: of the estimators that hold both for noise that depends on the"
-            " class and for noise that depends on the example, it errs least.[/]"
-        )
     steps = {again("issues", without=["-o"]): "which labels are wrong, and what they should be"}
     if not compare:
         steps[again(None, "--compare", without=["-o"])] = "every estimator side by side"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+import dualt
 from dualt.cli.options import Classes, Json, LabelColumn, Level
 from dualt.cli.terminal import again, print_json, say, words_of
 from dualt.errors import InputError, LabelsError
@@ -16,11 +17,9 @@ from dualt.errors import InputError, LabelsError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dualt.audit import NoisyAccuracy
-
 
 def evaluate(
-    predictions: Annotated[Path, Argument(help="Predicted classes, or probabilities, of the test rows.")],
+    predictions: Annotated[Path, Argument(help="Predicted classes of the test rows, or probabilities (.npy).")],
     labels: Annotated[Path, Argument(help="Given labels of the test rows.")],
     transition: Annotated[Path | None, Option(help="How noisy the labels are: .json of `dualt estimate`.")] = None,
     verified: Annotated[Path | None, Option(help="Test labels checked by hand; see `dualt audit`.")] = None,
@@ -37,44 +36,38 @@ def evaluate(
 
     Example: `dualt evaluate predictions.npy labels.npy --transition t.json --verified audit.csv --against other.npy`
     """
-    from dualt import io
-    from dualt.audit import noisy_accuracy, read_sheet
     from dualt.cli.inputs import warn_missing, warn_verified
-    from dualt.io.tables import TABLES
-    from dualt.labels import is_missing
-    from dualt.rows.posterior import in_block
-    from dualt.transition import match_transition
 
     if transition is None and verified is None:
         raise InputError("Expected --transition or --verified, to judge noisy labels by, got neither.")
-    names, noise = None if classes is None else io.load_class_names(classes), None
+    names, noise = None if classes is None else dualt.io.load_class_names(classes), None
     if transition is not None:
-        noise, own = io.load_transition(transition)
+        noise, own = dualt.io.load_transition(transition)
         names = own if names is None else names
-        noise = match_transition(noise, own, names)
-    sheet = None if verified is None else read_sheet(verified)
+        noise = dualt.transition.match_transition(noise, own, names)
+    sheet = None if verified is None else dualt.audit.read_sheet(verified)
     audit = None if sheet is None else sheet.audit()
-    given = io.load_labels(labels, column=label, missing=labels.suffix.lower() in TABLES)
-    models = {path: _predictions(path, given) for path in (predictions, against) if path is not None}
+    given = dualt.io.load_labels(labels, column=label, missing=True)
+    models = {path: _predictions(path) for path in (predictions, against) if path is not None}
     for path, model in models.items():
         if len(model) != len(given):
             raise LabelsError(
                 f"Expected one prediction per label, got {len(model):,} in {path} and {len(given):,} in {labels}."
             )
-    if labels.suffix.lower() in TABLES and (missing := is_missing(given)).any():
-        labelled = (~missing).nonzero()[0]
+    labelled = (~dualt.labels.is_missing(given)).nonzero()[0]
+    if len(labelled) < len(given):
         warn_missing(labelled, len(given))
         audit = None if audit is None else audit.among(labelled)
         given, models = given[labelled], {path: model[labelled] for path, model in models.items()}
     judge = partial(
-        noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names, level=level
+        dualt.noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names, level=level
     )
     found = judge(models[predictions])
     if against is not None:
         try:
             found = judge(models[predictions], against=models[against])
         except InputError as error:
-            raise in_block(error, str(against)) from None
+            raise dualt.rows.posterior.in_block(error, str(against)) from None
     if as_json:
         print_json(found.to_dict())
         return
@@ -85,41 +78,19 @@ def evaluate(
         say(f"To measure it: dualt audit {named}, then {again(None, '--verified', 'audit.csv')}")
 
 
-def _predictions(path: Path, labels: NDArray[Any]) -> NDArray[Any]:
-    """Read predicted classes (in a table, the column `prediction` or `predicted`, or its only one), or probabilities.
-
-    Tables of `dualt probs` have the given labels beside columns of probabilities, named like the classes or p_<class>.
-    """
-    import numpy as np
-
-    from dualt import io
-    from dualt.io.table_columns import LABEL_COLUMNS, NotNumbersError, check_no_missing, choose_columns
-    from dualt.io.tables import TABLES
-
-    if path.suffix.lower() not in TABLES:
-        return io.load_labels(path)
-    table = io.open_table(path, "prediction")
-    columns = table.names or ()
-    column = next((name for name in ("prediction", "predicted") if name in columns), None)
-    if column or table.n_columns == 1:
-        return check_no_missing(table.read_column(column or 0), path)
-    try:
-        beside = [name for name in columns if name in LABEL_COLUMNS]
-        places, names = choose_columns(table, beside)
-        values = table.read_numbers(places)
-    except NotNumbersError as error:
-        raise InputError(f"{error} Call the column of predicted classes 'prediction'.") from None
-    if names is None:
-        return values
-    if not {*names} & {*map(str, labels.ravel().tolist())}:
-        names = tuple(name.removeprefix("p_") for name in names)
-    likeliest: NDArray[Any] = np.array(names)[values.argmax(axis=1)]
-    return likeliest
+def _predictions(path: Path) -> NDArray[Any]:
+    """Read predicted classes or probabilities; in a table, the column `prediction` or `predicted`, or its only one."""
+    if path.suffix.lower() not in dualt.io.tables.TABLES:
+        return dualt.io.load_labels(path)
+    table = dualt.io.open_table(path, "prediction")
+    column = next((name for name in ("prediction", "predicted") if name in (table.names or ())), None)
+    if column is None and table.n_columns > 1:
+        got = ", ".join(table.names or ()) or f"{table.n_columns} columns without names"
+        raise InputError(f"Expected predicted classes in a column 'prediction' or 'predicted' of {path}, got {got}.")
+    return dualt.io.table_columns.check_no_missing(table.read_column(column or 0), path)
 
 
-def _show(found: NoisyAccuracy) -> None:
-    from dualt.audit.evaluation import ASSUMPTION
-
+def _show(found: dualt.audit.NoisyAccuracy) -> None:
     at = f"{100 * found.level:g} % confidence"
     if found.audited is not None:
         say(
@@ -131,7 +102,7 @@ def _show(found: NoisyAccuracy) -> None:
         say(f"Accuracy between {low:.1%} and {high:.1%}, if the matrix is right: all that follows without an audit.")
     say(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
     if found.through_transition is not None:
-        say(f"Through the matrix: {found.through_transition:.1%}, if {ASSUMPTION}.")
+        say(f"Through the matrix: {found.through_transition:.1%}, if {dualt.audit.evaluation.ASSUMPTION}.")
     if found.difference is not None and found.difference.interval is not None:
         low, high = (round(100 * limit, 1) + 0.0 for limit in found.difference.interval)  # no -0.0
         verdicts = {"first": "The first model is better", "second": "The second model is better"}

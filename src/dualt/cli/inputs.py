@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
-import re
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+import dualt
 from dualt import io
 from dualt.audit import Sheet, read_sheet
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
@@ -27,21 +25,14 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.io.image_folder import FILE_COLUMN
 from dualt.io.load import load_array
-from dualt.io.shards import LARGE_TABLE
-from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
+from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place
 from dualt.io.tables import TABLES
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import as_text_array, look_alike, merge_labels, shorten
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior, connected
-from dualt.transition import match_transition
 from dualt.validation import check_same_length
-
-if TYPE_CHECKING:
-    from pandas import Series
-
-    from dualt.crossfit import OutOfFold
 
 _log = logging.getLogger(__name__)
 # Rows or ids that a notice lists, and columns that a page shows unless --show names others.
@@ -50,8 +41,6 @@ _ASSUMED = {
     True: "Assumed that an expert could always tell the class from the example; if not, pass --overlapping.",
     False: "Assumed that classes overlap; if an expert could always tell the class of a row, pass --determined.",
 }
-# Data frames write 7 as 7.0 where one value of the column is missing.
-_WHOLE = re.compile(r"^(-?\d+)\.0$", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +72,7 @@ def opened(data: Data, learning: Learning, determined: bool | None = None) -> It
     `determined` is whether an expert could always tell the class from the example; by default as the data suggest.
     """
     with progress() as advance, connected(data.dask) if data.dask else nullcontext():
-        if learning.features or learning.group or learning.model or is_raw(data, learning):
+        if learning.features or learning.group or is_raw(data, learning):
             examples = _learned(data, learning, advance)
             if determined is None and examples.posterior.determined is not None:
                 _log.warning("%s", _ASSUMED[examples.posterior.determined])
@@ -114,9 +103,7 @@ def is_raw(data: Data, learning: Learning) -> bool:
     path = data.probs
     if data.dask is not None or path.suffix.lower() not in TABLES or not path.is_file():
         return False
-    named = data.label or data.id_column
-    large = path.stat().st_size > LARGE_TABLE
-    table = next(table_parts(path, 1000, named)) if large else io.open_table(path, named)
+    table = io.open_table(path, data.label or data.id_column)
     if table.names is None or not len(table.frame):
         return False
     at = label_place(table, data.label)
@@ -124,13 +111,6 @@ def is_raw(data: Data, learning: Learning) -> bool:
     if {*table.names} <= {*exclude, *INDEX_COLUMNS}:
         return False
     return not has_probabilities(table, exclude, table.read_column(at))
-
-
-def known_or_estimated(examples: Examples, estimation: Estimation, transition: Path | None) -> Any:
-    """Return the matrix in the file `transition`, matched by class names, or an estimate if there is none."""
-    if transition is None:
-        return estimate_examples(examples, estimation)
-    return match_transition(*io.load_transition(transition), examples.posterior.coder.names)
 
 
 def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionEstimate:
@@ -181,7 +161,7 @@ def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
 def _given(data: Data, learning: Learning, advance: Any) -> Examples:
     """Return the examples of files that have probabilities."""
     folder = data.image_folder
-    posterior = _read_posterior(data, learning, advance and partial(advance, "reading rows"))
+    posterior = _read_posterior(data, learning, partial(advance, "reading rows"))
     ids = read_column(data, data.id_column, posterior.n_given) if folder is None else io.read_class_folder(folder).files
     return Examples(posterior, ids, read_texts(data, learning, posterior.n_given), folder)
 
@@ -207,31 +187,22 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     label = data.label if data.image_folder is None else data.id_column
     ignored = [name for name in (data.id_column, *learning.text_columns) if name]
     options: dict[str, Any] = {"columns": data.columns, "ignored": ignored, "keep": not data.dask}
-    blocks, names = io.open_shards(probs or data.probs, labels, label=label, **options)
-    if data.classes is not None:
-        names = _rename_classes(data.classes, names, data.probs)
+    blocks, header = io.open_shards(probs or data.probs, labels, label=label, **options)
+    names = header if data.classes is None else io.load_class_names(data.classes)
+    moved = [
+        name for name, own in zip(names or (), header or (), strict=False) if name != own and name in (header or ())
+    ]
+    if moved:
+        raise InputError(
+            f"Expected the class names of {data.classes} in the order of the columns of {data.probs}"
+            f" ({shorten(header or ())}), got {moved[0]!r} elsewhere. Leave --classes out: the columns have names."
+        )
     if not data.dask:
         return NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
     posterior = NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress)
     if posterior.labelled is not None:
         raise LabelsError("Expected a label in every row with --dask, got rows without.")
     return DaskPosterior.of(posterior)
-
-
-def _rename_classes(path: Path, header: Sequence[str] | None, table: Path) -> tuple[str, ...]:
-    """Return the class names of a file, which replace those of a table's columns.
-
-    A name that the table has for another column is refused: probabilities would pass for those of another class.
-    """
-    names = io.load_class_names(path)
-    known = header if header and len(header) == len(names) else ()  # another number is refused where columns are read
-    for place, (name, own) in enumerate(zip(names, known, strict=False)):
-        if name != own and name in known:
-            raise InputError(
-                f"Expected the class names of {path} in the order of the columns of {table} ({shorten(known)}), got"
-                f" {name!r} for column {place}, which is {own!r}. Leave --classes out: the columns have names."
-            )
-    return names
 
 
 def read_texts(data: Data, learning: Learning, n_rows: int) -> list[str] | None:
@@ -253,25 +224,27 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     tables = [files for files in found if files]
     having = [files for files in tables if name in (io.open_table(files[0], name).names or ())]
     if not having:
-        io.open_table((tables or [sources])[0][0], name).position(name)  # says what it has instead
-    first, *others = (
-        [text for file in files for text in io.open_table(file, name).read_texts(name)] for files in having
-    )
-    check_same_length(n_rows, len(first))
+        io.open_table((tables or [sources])[0][0], name).position(name)  # raises an error with the columns there are
+    columns = [_read_texts(files, name) for files in having]
+    for column in columns:
+        check_same_length(n_rows, len(column))
+    first, *others = columns
     for other in others if name == data.id_column else ():
-        check_same_length(n_rows, len(other))
-        for row, (theirs, mine) in enumerate(zip(first, other, strict=True)):
-            if _WHOLE.sub(r"\1", mine) != _WHOLE.sub(r"\1", theirs):
-                raise InputError(
-                    f"Expected the same ids in the same order in {data.probs} and {data.labels}, got {mine[:80]!r} and"
-                    f" {theirs[:80]!r} at row {row}. Sort both by {name!r}."
-                )
+        row = next((row for row, (one, two) in enumerate(zip(other, first, strict=True)) if one != two), None)
+        if row is not None:
+            raise InputError(
+                f"Expected the same ids in the same order in {data.probs} and {data.labels}, got"
+                f" {other[row][:80]!r} and {first[row][:80]!r} at row {row}. Sort both by {name!r}."
+            )
     if folder is None:
         return first
     # The rows of the probabilities are put in the order of the images that they name.
-    column = data.id_column or FILE_COLUMN
-    files = [text for file in having[0] for text in io.open_table(file, column).read_texts(column)]
+    files = _read_texts(having[0], data.id_column or FILE_COLUMN)
     return [text for _, text in sorted(zip(io.read_class_folder(folder).rows_of(files), first, strict=True))]
+
+
+def _read_texts(files: Sequence[Path], name: str) -> list[str]:
+    return [text for file in files for text in io.open_table(file, name).read_texts(name)]
 
 
 class Raw(NamedTuple):
@@ -297,7 +270,7 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
     if data.labels is not None or data.columns is not None or data.dask is not None:
         raise InputError(
             "Expected one table or folder with labels to learn from, got LABELS, --probs or --dask as well."
-            " Leave out --features, --group and --model where there are probabilities."
+            " Leave out --features and --group where there are probabilities."
         )
     raw = read_raw(data, learning)
     found = learn(raw, learning, n_jobs=data.n_jobs, on_progress=advance)
@@ -305,56 +278,21 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
     models = several if len(found.members) > 1 else "A model, judged on rows it was not trained on, agrees"
     _log.warning("%s with %s of the labels.", models, f"{found.agreement:.0%}")
     _log.info("Models: %s", found.model)
-    if found.agreement <= most_frequent(found):
-        _log.warning(
-            "That is no better than always naming the most frequent class: what follows means little. Give more to"
-            " learn from (--text, --features), or a better model (--model)."
-        )
     names = None if data.classes is None else io.load_class_names(data.classes)
     if names is None or {*names} == {*found.class_names}:
         names = found.class_names
-    on_rows = advance and partial(advance, "reading rows")
+    on_rows = partial(advance, "reading rows")
     posterior = as_posterior(found, raw.labels, names, n_jobs=data.n_jobs, on_progress=on_rows)
     folder = data.image_folder
-    ids = raw.beside.get("file" if folder else data.id_column or "")
+    ids = raw.beside.get(FILE_COLUMN if folder else data.id_column or "")
     # A page shows a single text by itself, other columns by name.
     shown = [name for name in raw.columns if [name] != [*raw.text_columns]][:_LISTED]
     return Examples(posterior, ids, raw.texts, folder, {name: raw.columns[name] for name in shown}, raw.written)
 
 
-def most_frequent(found: OutOfFold) -> float:
-    """Return the share of the most frequent label."""
-    return float(np.bincount(found.given[found.labelled]).max() / found.labelled.sum())
-
-
-def learn(raw: Raw, learning: Learning, **options: Any) -> OutOfFold:
-    """Return out-of-fold probabilities of raw data, by our models or by the user's."""
-    from dualt.crossfit import cross_fit
-
-    own = None if learning.model is None else _load_model(learning.model)
-    try:
-        return cross_fit(raw.examples, raw.labels, model=own, quick=learning.quick, **raw.options, **options)
-    except (ValueError, TypeError, AttributeError) as error:
-        if learning.model is None or type(error).__module__.startswith("dualt"):
-            raise
-        raise InputError(f"The model of {learning.model} could not be fitted: {error}") from error
-
-
-def _load_model(spec: str) -> Any:
-    """Return the classifier that `module:factory` makes; modules of the working folder are found."""
-    from dualt.crossfit.folds import check_classifier
-
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    module, _, name = spec.partition(":")
-    try:
-        made = getattr(import_module(module), name)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"Expected --model module:factory, a function without arguments that makes a classifier, got {spec!r}:"
-            f" {error}."
-        ) from error
-    return check_classifier(made)
+def learn(raw: Raw, learning: Learning, **options: Any) -> dualt.OutOfFold:
+    """Return out-of-fold probabilities of raw data."""
+    return dualt.cross_fit(raw.examples, raw.labels, quick=learning.quick, **raw.options, **options)
 
 
 def read_raw(data: Data, learning: Learning) -> Raw:
@@ -448,12 +386,4 @@ def _as_examples(columns: Mapping[str, Sequence[str]], texts: list[str], learnin
         return load_array(Path(learning.features or "")), {"kind": "embedding"}
     if [*columns] == texts and len(texts) == 1:
         return columns[texts[0]], {"kind": "text"}
-    frame = pd.DataFrame(columns)
-    if learning.model is None or texts:
-        return frame, {"text": texts or None}
-
-    def numbers_if_all_are(column: Series[Any]) -> Series[Any]:
-        numbers = pd.to_numeric(column, errors="coerce")
-        return numbers if (numbers.notna() | (column == "")).all() else column
-
-    return frame.apply(numbers_if_all_are).to_numpy(), {}
+    return pd.DataFrame(columns), {"text": texts or None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+import dualt
 from dualt.cli.options import Data, Estimation, Images, Json, Learning, output_option, shared
 from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next, words_of
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
     from dualt.cli.inputs import Examples
-    from dualt.issues import LabelIssues
 
 _estimate = partial(Option, rich_help_panel="The estimate")
 _page = partial(Option, rich_help_panel="The page")
@@ -51,7 +50,7 @@ def issues(
 
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
-    from dualt.cli.inputs import known_or_estimated, opened
+    from dualt.cli.inputs import estimate_examples, opened
     from dualt.issues.exchange import check_tool, export_issues, label_studio_interface
 
     if transition is not None and (estimation.estimator or estimation.settings or estimation.verified):
@@ -59,12 +58,22 @@ def issues(
     if export is not None:
         check_tool(export, output)
     with opened(data, learning, estimation.determined) as examples:
-        source = known_or_estimated(examples, estimation, transition)
+        source: Any = None if transition is None else dualt.io.load_transition(transition)
+        if source is None:
+            source = estimate_examples(examples, estimation)
+        else:
+            source = dualt.transition.match_transition(*source, examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
         page = {} if report is None else _page_options(data, learning, examples, found, show)
-    found = _with_image_names(found, images)
-    decided = _decided_rows(found, reviewed, examples.written)
-    found = found.without([row for row, label in decided.items() if label == found.given_names[row]])
+    if images is not None and images.is_dir():
+        files = dualt.report.previews.match_files(images, len(found), found.ids)
+        found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
+    decisions = [] if reviewed is None else dualt.issues.read_review(reviewed)
+    given = [found.class_names[code] for code in found.given.tolist()]
+    decided = dualt.issues.review.decided_labels(decisions, examples.written or given, found.ids)
+    is_issue = found.is_issue.copy()
+    is_issue[[row for row, label in decided.items() if label == given[row]]] = False
+    found = replace(found, is_issue=is_issue)
     if report is not None:
         pictures = images or (None if learning.text else examples.images)
         found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)
@@ -78,20 +87,22 @@ def issues(
         return
     out = console()
     show_issues(out, found, estimation.level)
-    steps = _next_steps(found, data, learning, output, report, page.get("command"))
-    show_next(out, steps, output, report)
+    show_next(out, _next_steps(found, data, learning, output, report, page.get("command")), output, report)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
         say(f" Paste this labelling interface into the settings of the project in Label Studio:\n{interface}")
 
 
 def _next_steps(
-    found: LabelIssues, data: Data, learning: Learning, output: Path | None, report: Path | None, command: str | None
+    found: dualt.LabelIssues,
+    data: Data,
+    learning: Learning,
+    output: Path | None,
+    report: Path | None,
+    command: str | None,
 ) -> dict[str, str]:
     """Return the commands to type next, with what each is for."""
-    from dualt.labels import look_alike
-
-    if not learning.merge_labels and look_alike(found.class_names)[0]:
+    if not learning.merge_labels and dualt.labels.look_alike(found.class_names)[0]:
         return {again(None, "--merge-labels"): "with labels that look alike as one class"}
     if not len(found.indices):
         labels, probs = data.labels or data.probs, None if data.labels is None else data.probs
@@ -105,21 +116,17 @@ def _next_steps(
 
 
 def _page_options(
-    data: Data, learning: Learning, examples: Examples, found: LabelIssues, show: str | None
+    data: Data, learning: Learning, examples: Examples, found: dualt.LabelIssues, show: str | None
 ) -> dict[str, Any]:
     """Return what the page shows beside the issues: the title, the texts and columns, and the command to run next."""
-    import numpy as np
-
-    from dualt import io
     from dualt.cli.inputs import read_column
     from dualt.issues.scores import second_likeliest
-    from dualt.report.page import MAX_LISTED
 
     posterior, columns, labels = examples.posterior, examples.columns, data.labels or data.probs
     if show is not None:
         columns = {name: read_column(data, name, posterior.n_given) or [] for name in map(str.strip, show.split(","))}
-    doubtful = found.indices[~found.probably_wrong[found.indices]][:MAX_LISTED]
-    rows = doubtful if posterior.labelled is None else np.searchsorted(posterior.labelled, doubtful)
+    doubtful = found.indices[~found.probably_wrong[found.indices]][: dualt.report.page.MAX_LISTED]
+    rows = doubtful if posterior.labelled is None else posterior.labelled.searchsorted(doubtful)
     second = second_likeliest(posterior, found, rows, found.probability_right[doubtful]) if len(rows) else []
     options = words_of(label=data.label, id=data.id_column, classes=data.classes)
     target = ["-o", f"{labels.stem}-corrected{labels.suffix}"]
@@ -132,30 +139,5 @@ def _page_options(
         "columns": columns,
         "written": examples.written,
         "second": dict(zip(doubtful.tolist(), second, strict=True)),
-        "command": None if io.is_sharded(labels) else command,
+        "command": None if dualt.io.is_sharded(labels) else command,
     }
-
-
-def _with_image_names(found: LabelIssues, images: Path | None) -> LabelIssues:
-    """Return the issues with the file of each row, if `--images` is a folder."""
-    from dualt.report.previews import match_files
-
-    if images is None or not images.is_dir():
-        return found
-    files = match_files(images, len(found), found.ids)
-    return replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
-
-
-def _decided_rows(found: LabelIssues, review: Path | None, written: Sequence[str] | None) -> dict[int, str]:
-    """Return the class that an earlier review decided for, by row; `written` are the labels before some were merged."""
-    from dualt.io.tables import TABLES, read_table
-    from dualt.issues.review import decided_labels, read_review
-
-    if review is None:
-        return {}
-    if review.suffix.lower() in TABLES and "true" in read_table(review).columns:
-        raise InputError(
-            f"Expected a review of flagged labels for --reviewed, got {review}, which is an audit. Use it by"
-            f" --verified {review}, or add to it with `dualt audit`."
-        )
-    return decided_labels(read_review(review), written or found.given_names, found.ids)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import logging
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
@@ -16,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 
+import dualt
 from dualt.cli.terminal import notices, running
 from dualt.errors import DualtError, InputError
 from dualt.files import check_outputs, check_writable_target
@@ -75,15 +75,13 @@ class Command(_PlainFlags, TyperCommand):
 
 def _check_paths(values: dict[str, Any]) -> None:
     """Refuse an output that is an input or another output, or that cannot be written."""
-    from dualt.io import find_shards
-
     written = {name: Path(values[name]).expanduser() for name in _OUTPUTS if values.get(name)}
     # A text may be a path too: DATA of train and predict is the name of a data set or a path.
     given = [value for name, value in values.items() if name not in _OUTPUTS and isinstance(value, (str, Path))]
     read = [Path(value).expanduser() for value in given if written]
     for path in [*read]:
         with suppress(DualtError, OSError):  # refused where it is read
-            read += find_shards(path)
+            read += dualt.io.find_shards(path)
     check_outputs(written.values(), read)
     for name, path in written.items():
         if name != "folder":
@@ -124,8 +122,6 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
             options[name] = ast.literal_eval(_CONSTANTS.get(value.lower(), value))
         except (ValueError, SyntaxError):
             options[name] = value
-        if value.lower().lstrip("+-") in ("nan", "inf", "infinity") or options[name] in (math.inf, -math.inf):
-            raise InputError(f"Expected a finite number for --set {name}, got {value}.")
     return options
 
 
@@ -156,10 +152,8 @@ class Data:
     @property
     def image_folder(self) -> Path | None:
         """The folder of images, if the labels are a folder per class."""
-        from dualt.io import is_class_folder
-
         folder = self.labels or self.probs
-        return folder if is_class_folder(folder) else None
+        return folder if dualt.io.is_class_folder(folder) else None
 
 
 @dataclass(frozen=True)
@@ -169,7 +163,6 @@ class Learning:
     text: Text = None
     features: Features = None
     group: Annotated[str | None, _learning(help="Column of groups: rows of one group stay in one fold.")] = None
-    model: Annotated[str | None, _learning(metavar="MODULE:FACTORY", help="Your own scikit-learn classifier.")] = None
     quick: Annotated[bool, _learning("--quick", help="Fit one plain model instead of several.")] = False
     merge_labels: MergeLabels = False
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Argument
 
+import dualt
 from dualt.cli.options import Json, output_option
 from dualt.cli.terminal import print_json, say
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from pandas import DataFrame
 
@@ -38,18 +38,18 @@ def predict(
     Example: `dualt predict model/ new.csv -o predictions.csv`
     """
     from dualt.crossfit.table_model import MODEL_FILE, TableModel
-    from dualt.io.tables import TABLES
 
-    if output.suffix.lower() not in (*TABLES, ".npy"):
-        raise FileError(f"Expected a name that ends in {', '.join(TABLES)} or .npy, got {output.name!r}.")
+    tables = dualt.io.tables.TABLES
+    if output.suffix.lower() not in (*tables, ".npy"):
+        raise FileError(f"Expected a name that ends in {', '.join(tables)} or .npy, got {output.name!r}.")
+    names: Sequence[str]
+    probs: NDArray[Any]
     if (model / MODEL_FILE).exists():
         table_model = TableModel.load(model)
-        if Path(data).suffix.lower() not in TABLES:
+        if Path(data).suffix.lower() not in tables:
             columns = ", ".join(table_model.features)
             raise InputError(f"Expected a table with the columns of training ({columns}), got {data}.")
         samples = _read_table(Path(data).expanduser(), table_model.features, numbers=False)
-        names: Sequence[str]
-        probs: NDArray[Any]
         names, probs = table_model.predict_probs(samples.values)
     else:
         from dualt.nn.storage import Model
@@ -59,80 +59,60 @@ def predict(
         names, probs = network.class_names, network.predict_probs(samples.values)
     _write(output, probs, names, samples)
     chosen = probs.argmax(axis=1)
-    content: dict[str, Any] = {"n_samples": len(probs), "output": str(output)}
-    content["counts"] = {name: int((chosen == number).sum()) for number, name in enumerate(names)}
-    known = ""
-    if samples.labels is not None:
-        content["accuracy"] = float((chosen == samples.labels).mean())
-        known = f"; {content['accuracy']:.2%} agree with the given labels"
+    counts = {name: int((chosen == number).sum()) for number, name in enumerate(names)}
     if as_json:
-        print_json(content)
+        print_json({"n_samples": len(probs), "output": str(output), "counts": counts})
     else:
-        say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}{known}")
+        say(f"{len(probs):,} sample{'s' * (len(probs) != 1)} predicted, written to {output}")
 
 
 class _Samples(NamedTuple):
-    """Samples to predict: their labels as class numbers, and the table or the files that they came in, if any."""
+    """Samples to predict, and the table or the files that they came in, if any."""
 
     values: Any
-    labels: NDArray[np.int64] | None = None
     table: DataFrame | None = None
     files: Sequence[str] | None = None
 
 
 def _read(data: str, model: Model) -> _Samples:
     """Return the samples of a file, a folder of images or a data set, for networks."""
-    import numpy as np
-
-    from dualt.datasets.catalog import REGISTRY, load_dataset
-    from dualt.datasets.dataset import channels_first
-    from dualt.io.load import load_array
-    from dualt.io.tables import TABLES
-
     path = Path(data).expanduser()
     if path.suffix.lower() in (".npy", ".npz"):
-        return _Samples(channels_first(np.array(load_array(path, ("X", "arr_0")))))
-    if path.suffix.lower() in TABLES:
+        samples = dualt.io.load.load_array(path, ("X", "arr_0"))
+        return _Samples(dualt.datasets.dataset.channels_first(samples.copy()))
+    if path.suffix.lower() in dualt.io.tables.TABLES:
         return _read_table(path, model.feature_names, numbers=True)
-    if path.is_dir() and data not in REGISTRY:
+    if path.is_dir() and data not in dualt.datasets.REGISTRY:
         return _read_images(path, model)
-    dataset = load_dataset(data, None)
-    return _Samples(dataset.train_x) if dataset.test_x is None else _Samples(dataset.test_x, dataset.test_y)
+    dataset = dualt.datasets.load_dataset(data)
+    return _Samples(dataset.train_x if dataset.test_x is None else dataset.test_x)
 
 
 def _read_images(folder: Path, model: Model) -> _Samples:
     """Return the images in a folder (or its `test/`, if there is one), in the size and mode of training."""
-    import numpy as np
-
     from dualt.datasets.images import LazyImages, image_size_and_mode
-    from dualt.io import is_class_folder, list_images, read_class_folder
 
     if len(model.input_shape) != 3:
         raise InputError(f"Expected samples of shape {model.input_shape}, as in training, got images.")
     if (folder / "train").is_dir() and (folder / "test").is_dir():
         folder = folder / "test"
-    paths, labels = list_images(folder), None
-    if is_class_folder(folder) and {*(given := read_class_folder(folder).labels.tolist())} <= {*model.class_names}:
-        labels = np.array([model.class_names.index(name) for name in given], np.int64)
+    paths = dualt.io.list_images(folder)
     channels, height, width = model.input_shape
     resized = any(image_size_and_mode(path)[0] != (height, width) for path in paths)
     side = min(height, width) if resized else None
     shape = (height, width) if side is None else (side, side)
     images = LazyImages(paths, shape, mode="L" if channels == 1 else "RGB", shorter_side=side)
-    return _Samples(images, labels, files=[path.relative_to(folder).as_posix() for path in paths])
+    return _Samples(images, files=[path.relative_to(folder).as_posix() for path in paths])
 
 
 def _read_table(path: Path, features: Sequence[str] | None, *, numbers: bool) -> _Samples:
     """Return the columns that the model was trained on, by name if they had names: as numbers, or a frame of texts."""
     import pandas as pd
 
-    from dualt.io.table_columns import choose_columns, open_table
-    from dualt.io.tables import read_table
-
-    table = open_table(path, features[0] if features else None)
+    table = dualt.io.open_table(path, features[0] if features else None)
     names = table.names or ()
     if features is None:
-        places, _ = choose_columns(table)
+        places, _ = dualt.io.table_columns.choose_columns(table)
     else:
         wrong = [name for name in features if names.count(name) != 1]
         if wrong:
@@ -142,7 +122,7 @@ def _read_table(path: Path, features: Sequence[str] | None, *, numbers: bool) ->
     for name in (_PREDICTED, _PROBABILITY):
         if name in names:
             raise InputError(f"There is a column {name!r} in {path} already. Rename it.")
-    whole = read_table(path, header=table.names is not None)
+    whole = dualt.io.read_table(path, header=table.names is not None)
     if numbers:
         return _Samples(table.read_numbers(places), table=whole)
     return _Samples(pd.DataFrame({name: table.read_texts(name) for name in features or ()}), table=whole)
@@ -152,15 +132,12 @@ def _write(path: Path, probs: NDArray[Any], names: Sequence[str], samples: _Samp
     import numpy as np
     import pandas as pd
 
-    from dualt.io.image_folder import FILE_COLUMN
-    from dualt.io.tables import write_table
-
     if path.suffix.lower() == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, probs, allow_pickle=False)
         return
-    files = {} if samples.files is None else {FILE_COLUMN: samples.files}
+    files = {} if samples.files is None else {dualt.io.image_folder.FILE_COLUMN: samples.files}
     frame = pd.DataFrame(files, index=range(len(probs))) if samples.table is None else samples.table
     predicted = pd.Series([names[number] for number in probs.argmax(axis=1)], name=_PREDICTED, dtype=object)
     probability = pd.Series(probs.max(axis=1).astype(np.float64).round(6), name=_PROBABILITY)
-    write_table(path, pd.concat([frame, predicted, probability], axis=1), guarded=samples.table is None)
+    dualt.io.write_table(path, pd.concat([frame, predicted, probability], axis=1), guarded=samples.table is None)

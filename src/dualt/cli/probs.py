@@ -9,6 +9,7 @@ from typing import Annotated
 from rich.markup import escape
 from typer import Argument, Option
 
+import dualt
 from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, output_option, shared
 from dualt.cli.terminal import console, print_json, progress, show_next, words_of
 
@@ -32,22 +33,21 @@ def probs(
 
     Example: `dualt probs data.csv --label label --text title -o probs.csv`
     """
-    from dualt.cli.inputs import learn, most_frequent, read_raw
-    from dualt.io.load import check_probability_ending, save_probabilities
+    from dualt.cli.inputs import learn, read_raw
 
-    check_probability_ending(output)
+    dualt.io.load.check_probability_ending(output)
     raw = read_raw(Data(data, label=label, id_column=id_column), learning)
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
     # In an array there is room for every model: `dualt issues` then hears them as several voices.
     each = output.suffix.lower() == ".npy" and len(found.members) > 1
-    save_probabilities(output, found.members if each else found.pred_probs, found.class_names, raw.beside)
+    values = found.members if each else found.pred_probs
+    dualt.io.load.save_probabilities(output, values, found.class_names, raw.beside)
     content = {
         "class_names": list(found.class_names),
         "model": " ".join(found.model.split()),
         "folds": int(found.fold.max()) + 1,
         "agreement": found.agreement,
-        "most_frequent": most_frequent(found),
         "n_samples": len(found),
         "n_labelled": int(found.labelled.sum()),
         "output": str(output),
@@ -58,8 +58,8 @@ def probs(
     out = console()
     out.print(
         f"\nProbabilities of {len(found):,} rows and {len(found.class_names):,} classes, out of fold in"
-        f" {content['folds']} folds, by {escape(str(content['model']))}.\nThey agree with {found.agreement:.0%} of the"
-        f" labels; the most frequent class has {content['most_frequent']:.0%}.\n"
+        f" {content['folds']} folds, by {escape(str(content['model']))}."
+        f"\nThey agree with {found.agreement:.0%} of the labels.\n"
     )
     if data.is_dir() or output.suffix.lower() == ".npy":
         words = [str(output), str(data), *words_of(label=label, id=id_column)]

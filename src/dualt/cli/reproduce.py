@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+import dualt
 from dualt.cli.options import Json
 from dualt.cli.terminal import print_json, progress, say
 from dualt.errors import InputError
@@ -26,7 +27,7 @@ def reproduce(
         Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Change a setting: noise=sym-20,pair-45 (or a matrix file, or given), methods=ce,forward,"
+            help="Change a setting: noise=sym-20,pair-45 (or given), methods=ce,forward,"
             " estimators=t,dual-t,true, seeds=3, epochs=20, sizes=0.1,1.0, network.mnist=lenet, width=0.25,"
             " recipes.forward.momentum=0.9, estimator_options.t.anchor=quantile.",
         ),
@@ -48,7 +49,7 @@ def reproduce(
     wanted = _experiments(experiment, profile, datasets, change or [])
     for one in wanted:
         runs_of(one)
-    answers = [_reproduce(one, out, n_jobs, dask, show=show, quiet=as_json) for one in wanted]
+    answers = [_reproduce(one, out, n_jobs, dask, show=show, as_json=as_json) for one in wanted]
     if not any(answers):
         what = f"records to show in {out}" if show else "the data of the experiment"
         raise InputError(f"Expected {what}, got none. Nothing was written.")
@@ -71,37 +72,29 @@ def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]
         changes["datasets"] = [dataset.strip() for dataset in datasets.split(",") if dataset.strip()]
     if name != "all":
         return [load_experiment(name, profile, changes)]
-    found = []
-    for each in EXPERIMENTS:
-        known = load_experiment(each).datasets
-        own = [dataset for dataset in changes.get("datasets", known) if dataset in known]
-        if own:
-            found.append(load_experiment(each, profile, {**changes, "datasets": own}))
-    if not found:
+    known = {each: load_experiment(each).datasets for each in EXPERIMENTS}
+    wanted = {each: [one for one in changes.get("datasets", has) if one in has] for each, has in known.items()}
+    if not any(wanted.values()):
         raise InputError(f"No experiment of the paper has the data set {datasets}.")
-    return found
+    return [load_experiment(each, profile, {**changes, "datasets": own}) for each, own in wanted.items() if own]
 
 
 def _reproduce(
-    experiment: Experiment, out: Path, n_jobs: int, dask: str | None, *, show: bool, quiet: bool
+    experiment: Experiment, out: Path, n_jobs: int, dask: str | None, *, show: bool, as_json: bool
 ) -> dict[str, Any]:
     """Run one experiment and render it; return it as plain data, or nothing if there is nothing to render."""
     from dualt.reproduce import read_records, render, results_of, run_sweep, runs_of
     from dualt.reproduce.figures import to_markdown
     from dualt.reproduce.results import to_rows
-    from dualt.reproduce.runs import GIVEN
 
     if not show:
         runs = _possible(runs_of(experiment))
         if not runs:
             return {}
-        if GIVEN in experiment.noise:
-            say("given: labels as they are; errors of matrices are unknown", fg="yellow", err=True)
-        with progress(shown=not quiet) as advance:
+        with progress() as advance:
 
             def on_progress(done: int, total: int, label: str) -> None:
-                if advance is not None:
-                    advance(experiment.name, done, total, f"{done} of {total} runs: {label}")
+                advance(experiment.name, done, total, f"{done} of {total} runs: {label}")
 
             run_sweep(runs, out, n_jobs=n_jobs, dask=dask, on_progress=on_progress)
     results = results_of(experiment, read_records(out))
@@ -109,7 +102,7 @@ def _reproduce(
         say(f"left out: {out} has no record of {experiment.name} ({experiment.profile})", fg="yellow", err=True)
         return {}
     files = [str(file) for file in render(experiment, results, out)]
-    if not quiet:
+    if not as_json:
         say(to_markdown(experiment, results))
         say(f"Written: {', '.join(files)}\n")
     content = {"experiment": experiment.name, "profile": experiment.profile}
@@ -118,9 +111,7 @@ def _reproduce(
 
 def _possible(runs: list[RunSpec]) -> list[RunSpec]:
     """Return the runs whose data are here, and say which data sets are not."""
-    from dualt.datasets import REGISTRY, data_root
-
-    absent = {name for run in runs if not REGISTRY[name := run.posterior.dataset].is_present()}
+    absent = {name for run in runs if not dualt.datasets.REGISTRY[name := run.posterior.dataset].is_present()}
     for name in sorted(absent):
-        say(f"left out: {name} is not in {data_root()} (dualt data get {name})", fg="yellow", err=True)
+        say(f"left out: {name} is not in {dualt.datasets.data_root()} (dualt data get {name})", fg="yellow", err=True)
     return [run for run in runs if run.posterior.dataset not in absent]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import shlex
@@ -22,6 +21,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+import dualt
 from dualt.errors import DualtWarning
 from dualt.files import json_text
 
@@ -29,18 +29,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dualt.issues import LabelIssues
-    from dualt.results import TransitionEstimate
-
-_log = logging.getLogger(__name__)
 # All but tabs and line ends: names of files and classes may carry commands to a terminal. Lone surrogates stand for
 # bytes of a file name that are not UTF-8, and cannot be written.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # Larger matrices do not fit a terminal; their largest confusions do.
 _MATRIX_CLASSES = 14
 _LISTED = 12
-# Columns taken by a noise rate, and by a class name at least.
-_RATE_WIDTH, _LEAST_NAME = 8, 7
+# Columns taken by a noise rate, and by a class name at least and at most.
+_RATE_WIDTH, _NAME_WIDTHS = 8, (4, 10)
 # Columns of a suspect label without its text.
 _ISSUE_WIDTH = 70
 _SECONDS_BETWEEN_LINES = 10.0
@@ -59,11 +55,8 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print `content` as JSON on stdout; numbers that are not finite become null, with a notice."""
-    text = json_text(content)
-    if text != json.dumps(content, indent=1):
-        _log.warning("Numbers that are infinite, or not numbers, are null in the JSON.")
-    say(text)
+    """Print `content` as JSON on stdout; numbers that are not finite become null."""
+    say(json_text(content))
 
 
 class _CleanConsole(Console):
@@ -77,27 +70,25 @@ def console() -> Console:
     return out if out.is_terminal else _CleanConsole(highlight=False, width=120)
 
 
-class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints each log message once, without control characters."""
+class _Notices(logging.Handler):
+    """Prints each log message once on stderr."""
 
     def __init__(self) -> None:
-        super().__init__(sys.stderr)
+        super().__init__()
         self.shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage() not in self.shown:
-            self.shown.add(record.getMessage())
-            super().emit(record)
-
-    def format(self, record: logging.LogRecord) -> str:
-        return clean(super().format(record))
+        message = record.getMessage()
+        if message not in self.shown:
+            self.shown.add(message)
+            say(message, err=True)
 
 
 @contextmanager
 def notices(level: int) -> Iterator[None]:
     """Within the block, print the library's log from `level` on, and its warnings, as lines on stderr."""
-    log, handler = logging.getLogger("dualt"), _Notices()
-    before, propagated, others = log.level, log.propagate, warnings.showwarning
+    log, handler, others = logging.getLogger("dualt"), _Notices(), warnings.showwarning
+    before = log.level
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, DualtWarning):
@@ -107,7 +98,6 @@ def notices(level: int) -> Iterator[None]:
 
     log.addHandler(handler)
     log.setLevel(level)
-    log.propagate = False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", DualtWarning)
@@ -116,18 +106,15 @@ def notices(level: int) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
-        log.propagate = propagated
 
 
 @contextmanager
-def progress(*, shown: bool = True) -> Iterator[Callable[..., None] | None]:
+def progress() -> Iterator[Callable[..., None]]:
     """Yield `advance(what, done, total, note="")`: a bar on a terminal, elsewhere a line on stderr now and then.
 
-    A new `what`, or less done than before, starts a new bar. None is yielded unless `shown`.
+    A new `what`, or less done than before, starts a new bar.
     """
-    if not shown:
-        yield None
-    elif sys.stderr.isatty():  # rich also draws bars into pipes, where FORCE_COLOR is set
+    if sys.stderr.isatty():  # rich also draws bars into pipes, where FORCE_COLOR is set
         from rich import progress as bars
 
         columns = (
@@ -196,17 +183,15 @@ def show_next(out: Console, steps: Mapping[str, str], *written: Path | None) -> 
         out.print(f" {escape(step)}   [dim]{what}[/]", soft_wrap=True)
 
 
-def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.95) -> None:
+def show_estimate(out: Console, estimate: dualt.TransitionEstimate, level: float = 0.95) -> None:
     """Print the headline, the matrix (or its largest confusions) and the notices."""
-    from dualt.results.claims import footnote, headline
-
     names, n_classes = estimate.class_names, len(estimate.class_names)
     out.print(
-        f"\n[bold]{headline(estimate, level)}[/]"
+        f"\n[bold]{dualt.results.claims.headline(estimate, level)}[/]"
         f"   [dim]{estimate.n_samples:,} rows, {n_classes:,} classes, estimator {estimate.estimator}[/]\n"
     )
-    if n_classes <= _MATRIX_CLASSES and _LEAST_NAME + 5 * n_classes + _RATE_WIDTH <= out.width:
-        out.print(matrix_table(estimate, out.width))
+    if n_classes <= _MATRIX_CLASSES and (n_classes + 1) * (_NAME_WIDTHS[0] + 1) + _RATE_WIDTH <= out.width:
+        out.print(_matrix_table(estimate, out.width))
     else:
         rates = plain_table("Noisiest classes", "true class", "wrong>", "labels>")
         for row in (-estimate.noise_rates).argsort()[:_LISTED]:
@@ -216,7 +201,7 @@ def show_estimate(out: Console, estimate: TransitionEstimate, level: float = 0.9
         for true, given, share in _largest_off_diagonal(estimate.transition):
             confusions.add_row(_name(names[true]), _name(names[given]), f"{share:.1%}")
         out.print(rates, confusions)
-    out.print(f"\n[dim]{footnote(estimate)}[/]")
+    out.print(f"\n[dim]{dualt.results.claims.footnote(estimate)}[/]")
     show_notices(out, estimate.warnings)
 
 
@@ -228,33 +213,27 @@ def show_notices(out: Console, found: Sequence[Any]) -> None:
         out.print(Padding(f"[yellow]•[/] {escape(notice.message)} [dim]{escape(notice.advice)}[/]", (0, 0, 0, 1)))
 
 
-def matrix_table(estimate: TransitionEstimate, width: int = 120) -> Table:
+def _matrix_table(estimate: dualt.TransitionEstimate, width: int) -> Table:
     """Return the matrix in per cent, shaded, with each class's noise rate, in `width` columns."""
-    from dualt.labels import visible_name
-
-    n_classes = len(estimate.class_names)
-    longest = min(10, width - _RATE_WIDTH - 5 * n_classes - 1)
-    names = [shorten(visible_name(name), longest) for name in estimate.class_names]
-    first = max(_LEAST_NAME, 1 + max(map(len, names)))
+    least, most = _NAME_WIDTHS
+    room = min(max((width - _RATE_WIDTH) // (len(estimate.class_names) + 1) - 1, least), most)
+    names = [Text(f"{shorten(dualt.labels.visible_name(name), room)} ", no_wrap=True) for name in estimate.class_names]
     table = Table(title="P(given label | true class), %", title_justify="left", box=None, padding=(0, 0))
-    table.add_column("true ╲ given ", justify="right", style="bold", min_width=first)
+    table.add_column("true ╲ given ", justify="right", style="bold")
     for name in names:
-        short = shorten(name, max(min(10, (width - _RATE_WIDTH - first) // n_classes - 1), 4))
-        table.add_column(Text(f"{short} "), justify="right", min_width=5, no_wrap=True)
-    table.add_column("  wrong", justify="left", no_wrap=True)
+        table.add_column(name, justify="right", min_width=least + 1, no_wrap=True)
+    table.add_column("  wrong", no_wrap=True)
     for row, name in enumerate(names):
         cells = [_shaded(value, diagonal=row == column) for column, value in enumerate(estimate.transition[row])]
-        table.add_row(Text(f"{name} ", no_wrap=True), *cells, f"  {estimate.noise_rates[row]:.1%}")
+        table.add_row(name, *cells, f"  {estimate.noise_rates[row]:.1%}")
     return table
 
 
-def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
+def show_issues(out: Console, found: dualt.LabelIssues, level: float = 0.95) -> None:
     """Print the headline, the most suspect labels, the pairs of classes they are in, and the notices."""
-    from dualt.results import claims
-
     estimate, n_flagged, n_labelled = found.transition_estimate, len(found.indices), f"{found.n_labelled:,}"
     headline = f"About {found.expected_count:,.0f} of {n_labelled} labels look wrong."
-    out.print(f"\n[bold]{headline if estimate is None else claims.headline(estimate, level)}[/]")
+    out.print(f"\n[bold]{headline if estimate is None else dualt.results.claims.headline(estimate, level)}[/]")
     if n_flagged:
         n_wrong = int(found.probably_wrong.sum())
         n_doubtful = n_flagged - n_wrong
@@ -273,7 +252,7 @@ def show_issues(out: Console, found: LabelIssues, level: float = 0.95) -> None:
     show_notices(out, () if estimate is None else estimate.warnings)
 
 
-def issues_table(found: LabelIssues, width: int = 120) -> Table:
+def issues_table(found: dualt.LabelIssues, width: int = 120) -> Table:
     """Return the most suspect labels, the class each should have and, where there is room, the start of its text."""
     room = min(width - _ISSUE_WIDTH, 60)
     named, texts = [] if found.ids is None else ["id"], found.texts if room >= 20 else None
@@ -311,9 +290,7 @@ def shorten(name: str, width: int = 10) -> str:
 
 
 def _name(class_name: str) -> Text:
-    from dualt.labels import visible_name
-
-    return Text(shorten(visible_name(class_name), 24))
+    return Text(shorten(dualt.labels.visible_name(class_name), 24))
 
 
 def _shaded(value: float, *, diagonal: bool) -> Text:

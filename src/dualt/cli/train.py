@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.markup import escape
 from typer import Argument, Option
 
+import dualt
 from dualt.cli import options
 from dualt.cli.terminal import console, print_json, progress, show_estimate, show_next
 from dualt.errors import InputError, UnknownNameError
@@ -24,17 +26,13 @@ from dualt.files import atomic_write, json_text, make_folder, read_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dualt.datasets import Split
-    from dualt.issues import LabelIssues
     from dualt.nn.config import TrainingConfig
     from dualt.nn.loop import EpochRecord
     from dualt.nn.run import RobustRun
-    from dualt.results import TransitionEstimate
 
 # As in dualt.nn.methods.METHODS, which would import torch.
 _METHODS = (
-    "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; gce, elr, dividemix,"
-    " volminnet, total-variation."
+    "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; gce, dividemix, volminnet."
 )
 _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
 # The files of a model: of networks, and of the models of a table.
@@ -87,9 +85,7 @@ def train(
 
     In several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
     """
-    from dualt.io.tables import TABLES
-
-    if network is not None or Path(data).suffix.lower() not in TABLES:
+    if network is not None or Path(data).suffix.lower() not in dualt.io.tables.TABLES:
         if text is not None or features is not None or merge_labels:
             raise InputError("Expected --text, --features and --merge-labels with a table and without --network.")
         named = options.parse_settings(settings)
@@ -98,7 +94,11 @@ def train(
             n_jobs=n_jobs, random_state=random_state, transition=None,
         )  # fmt: skip
         reading = {"label": label, "id_column": id_column, "size": size}
-        _train_network(data, reading, noise, transition, config, folder, resume, overwrite, as_json)
+        run, content = _train_network(data, reading, noise, transition, config, folder, resume, overwrite)
+        if content and as_json:
+            print_json(content)
+        elif content:
+            _show(run, content, folder)
         return
     of_networks = {
         "--size": size, "--noise": noise, "--method": method != "auto", "--recipe": recipe != "default",
@@ -127,9 +127,8 @@ def _check_folder(folder: Path, asked: Mapping[str, Any], *, resume: bool, overw
             " replace it, or another folder."
         )
     stored = folder / _CHECKPOINTS / _OPTIONS
-    before = dict(read_json(stored)) if resume and stored.exists() else {}
-    pairs = {name: (before.get(name), value) for name, value in asked.items() if before}
-    other = [f"{name} {old!r}, not {new!r}" for name, (old, new) in pairs.items() if old != new]
+    before = dict(read_json(stored)) if resume and stored.exists() else dict(asked)
+    other = [f"{name} {before.get(name)!r}, not {new!r}" for name, new in asked.items() if before.get(name) != new]
     if other:
         raise InputError(
             f"Cannot resume with different options: the run in {folder} was started with {'; '.join(other)}."
@@ -150,22 +149,19 @@ def _train_table(
     import numpy as np
     import pandas as pd
 
-    from dualt import find_label_issues, io
     from dualt.cli.inputs import learn, read_raw, warn_missing
     from dualt.crossfit.table_model import TableModel
     from dualt.issues.corrections import training_set
-    from dualt.results.claims import doubt
-    from dualt.transition import match_transition
 
     raw = read_raw(data, learning)
-    with progress(shown=not as_json) as advance:
+    with progress() as advance:
         found = learn(raw, learning, n_jobs=data.n_jobs, random_state=random_state, on_progress=advance)
-    known = None if transition is None else match_transition(*io.load_transition(transition), found.class_names)
+    known = _known(transition, found.class_names)
     warn_missing(np.flatnonzero(found.labelled), len(found))
-    issues = find_label_issues(found, raw.labels, known, estimator=estimator)
+    issues = dualt.find_label_issues(found, raw.labels, known, estimator=estimator)
     issues = replace(issues, ids=raw.beside.get(data.id_column or ""), texts=raw.texts)
     estimate = issues.transition_estimate
-    distrust = None if estimate is None else doubt(estimate)
+    distrust = None if estimate is None else dualt.results.claims.doubt(estimate)
     right = issues.probability_right.astype(np.float64)
     rows, learned, _ = training_set("clean" if distrust is None else "posterior", issues, found.given, right)
     kept = np.arange(len(found)) if rows is None else rows
@@ -207,34 +203,27 @@ def _train_network(
     folder: Path,
     resume: bool,
     overwrite: bool,
-    as_json: bool,
-) -> None:
-    """Train networks, with checkpoints, and write them into `folder`."""
-    from dualt import io
-    from dualt import noise as noises
-    from dualt.datasets import load_dataset, split_dataset
-    from dualt.io.table_columns import NotNumbersError
+) -> tuple[RobustRun, dict[str, Any]]:
+    """Train networks, with checkpoints, and write them into `folder`; return the run, and what was written of it."""
     from dualt.nn.config import recipe_of
     from dualt.nn.distributed import joined_world
     from dualt.nn.run import Stages, training_data
-    from dualt.transition import match_transition
 
     try:
-        dataset = load_dataset(data, **{name: value for name, value in reading.items() if value is not None})
-    except NotNumbersError as error:
+        chosen = {name: value for name, value in reading.items() if value is not None}
+        dataset = dualt.datasets.load_dataset(data, **chosen)
+    except dualt.io.table_columns.NotNumbersError as error:
         raise InputError(f"{error} Networks need numbers: leave --network out.") from None
-    known = None if transition is None else match_transition(*io.load_transition(transition), dataset.class_names)
-    config = replace(config, transition=known)
-    split = split_dataset(
-        dataset,
-        None if noise is None else noises.from_name(noise, dataset.n_classes, random_state=config.random_state),
-        random_state=config.random_state,
-        validation_fraction=config.validation_fraction,
+    known = _known(transition, dataset.class_names)
+    config, seed = replace(config, transition=known), config.random_state
+    matrix = None if noise is None else dualt.noise.from_name(noise, dataset.n_classes, random_state=seed)
+    split = dualt.datasets.split_dataset(
+        dataset, matrix, random_state=seed, validation_fraction=config.validation_fraction
     )
     asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **vars(config)}
     asked = {name: value for name, value in asked.items() if name not in ("device", "n_jobs", "recipes")}
     asked["transition"] = None if known is None else known.tolist()
-    with joined_world() as rank, progress(shown=rank == 0 and not as_json) as advance:
+    with joined_world() as rank, nullcontext() if rank else progress() as advance:
 
         def on_epoch(stage: str, record: EpochRecord) -> None:
             scores = {"validation": record.validation_accuracy, "test": record.test_accuracy}
@@ -254,11 +243,12 @@ def _train_network(
             with atomic_write(make_folder(checkpoints) / _OPTIONS) as stream:
                 stream.write(json_text(asked) + "\n")
         run = stages.run()
-        content = _save(run, split, folder) if rank == 0 else {}
-    if content and as_json:
-        print_json(content)
-    elif content:
-        _show(run, content, folder)
+        return run, _save(run, split, folder) if rank == 0 else {}
+
+
+def _known(path: Path | None, class_names: Sequence[str]) -> Any:
+    """Return the matrix of a file, its classes in the order of the data."""
+    return None if path is None else dualt.transition.match_transition(*dualt.io.load_transition(path), class_names)
 
 
 def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
@@ -276,26 +266,25 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
             raise InputError(f"Pass --{name.replace('_', '-')} instead of --set {name}.")
         if name not in (*free, *of_method, *of_network):
             raise UnknownNameError("setting", name, [*free, *of_method, *of_network])
-    own = {name: value for name, value in settings.items() if name in free}
-    others = {name: value for name, value in settings.items() if name not in free}
-    for kind, known in (("method_options", of_method), ("network_options", of_network)):
-        given[kind] = {name: value for name, value in others.items() if name in known}
-    return TrainingConfig(**given | own)
+
+    def among(names: Collection[str]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name in names}
+
+    options = {"method_options": among(of_method), "network_options": among(of_network)}
+    return TrainingConfig(**given | options | among(free))
 
 
-def _save(run: RobustRun, split: Split, folder: Path) -> dict[str, Any]:
+def _save(run: RobustRun, split: dualt.datasets.Split, folder: Path) -> dict[str, Any]:
     """Write the model, the run and its page into `folder`, and return the run as plain data."""
     import numpy as np
 
     from dualt.nn.run import issues_of_all_rows
-    from dualt.transition import l1_error
 
     dataset = split.dataset
     content = {"data": dataset.name, "n_samples": len(split.train_noisy), **run.to_dict()}
-    for prefix, matrix in (("", run.transition), ("learned_", run.learned_transition)):
+    for name, matrix in (("l1_error", run.transition), ("learned_l1_error", run.learned_transition)):
         if split.transition is not None and matrix is not None:
-            content[f"{prefix}l1_error"] = l1_error(split.transition, matrix)
-            content[f"{prefix}l1_error_per_class"] = l1_error(split.transition, matrix, normalize=True)
+            content[name] = dualt.l1_error(split.transition, matrix)
     about = {name: content[name] for name in ("data", "test_accuracy", "random_state")}
     run.as_model(dataset, **about).save(folder)
     (folder / _MODELS[1]).unlink(missing_ok=True)  # of the run before
@@ -308,7 +297,7 @@ def _save(run: RobustRun, split: Split, folder: Path) -> dict[str, Any]:
     return content
 
 
-def _write_run(folder: Path, content: Mapping[str, Any], issues: LabelIssues | None, **page: Any) -> None:
+def _write_run(folder: Path, content: Mapping[str, Any], issues: dualt.LabelIssues | None, **page: Any) -> None:
     """Write the run as JSON, and the page of its label issues, if there are any."""
     with atomic_write(folder / _RUN) as stream:
         stream.write(json_text(content) + "\n")
@@ -318,7 +307,7 @@ def _write_run(folder: Path, content: Mapping[str, Any], issues: LabelIssues | N
         (folder / _REPORT).unlink(missing_ok=True)  # of the run before
 
 
-def _show_claim(out: Console, estimate: TransitionEstimate | None, distrust: str | None, instead: str) -> None:
+def _show_claim(out: Console, estimate: dualt.TransitionEstimate | None, distrust: str | None, instead: str) -> None:
     """Print the estimate, or why there is none and what was done instead."""
     if distrust is not None:
         out.print(f"[bold]No noise rate can be claimed[/]: {escape(distrust)}. {instead}", soft_wrap=True)
@@ -336,18 +325,13 @@ def _show(run: RobustRun, content: dict[str, Any], folder: Path) -> None:
         f"\nMethod {run.method}: {used.epochs} epoch{'s' * (used.epochs != 1)}, batches of {used.batch_size},"
         f" {used.optimizer} with learning rate {used.learning_rate:g}; {content['total_seconds']:.0f} s in total"
     )
-    for prefix, what in (("", "matrix"), ("learned_", "learned matrix")):
-        if f"{prefix}l1_error" in content:
-            total, each = content[f"{prefix}l1_error"], content[f"{prefix}l1_error_per_class"]
-            out.print(f"\nError of the {what}: {total:.3f} in total, {each:.3f} per class")
-    n_networks, n_own = len(run.networks), len(run.stages[run.method].networks)
-    for name, stage in run.stages.items():
-        if stage.test_accuracy is not None and "-fold-" not in name:
-            each = " (mean over networks)" if name == run.method and n_own > 1 else ""
-            out.print(f"[bold]{name}[/]: accuracy {stage.test_accuracy:.2%} on the clean test labels{each}")
-    if n_networks > 1 and run.test_accuracy is not None and run.config.recipe != "paper":
-        folds = ", including those of the folds" if n_networks > n_own else ""
-        out.print(f"[bold]{n_networks} networks averaged[/]{folds}: {run.test_accuracy:.2%}", soft_wrap=True)
+    for name, what in (("l1_error", "matrix"), ("learned_l1_error", "learned matrix")):
+        if name in content:
+            out.print(f"Error of the {what}, Σ|T − T̂|: {content[name]:.3f}")
+    if run.test_accuracy is not None:
+        averaged = len(run.networks) > 1 and run.config.recipe != "paper"
+        networks = f", {len(run.networks)} networks averaged" if averaged else ""
+        out.print(f"[bold]Accuracy {run.test_accuracy:.2%}[/] on the clean test labels{networks}")
     _show_files(out, folder)
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.markup import escape
 from typer import Argument, Option
 
+import dualt
 from dualt.cli.options import Features, Jobs, Json, output_option
 from dualt.cli.terminal import again, console, plain_table, print_json, progress, show_next, show_notices, words_of
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from dualt.votes import Votes
 
 _LISTED = 12
 
@@ -28,12 +26,10 @@ def votes(
     item: Annotated[str | None, Option(help="Column of items.")] = None,
     annotator: Annotated[str | None, Option(help="Column of annotators.")] = None,
     label: Annotated[str | None, Option(help="Column of labels; empty where somebody abstained.")] = None,
-    probs: Annotated[Path | None, Option(help="Probabilities: a table with the items, or .npy in their order.")] = None,
     items: Annotated[Path | None, Option(help="Table with --text and --features. Default: VOTES.")] = None,
     text: Annotated[str | None, Option(help="Column of texts: probabilities are learned from them.")] = None,
     features: Features = None,
     verified: Annotated[Path | None, Option(help="Items drawn at random: item (or index) and true.")] = None,
-    settled: Annotated[Path | None, Option(help="The same of items that were chosen, as --next does.")] = None,
     output: Annotated[Path | None, output_option(help="Write the consensus, a row per item: consensus.csv.")] = None,
     annotators: Annotated[Path | None, Option(help="Write a row per annotator: people.csv.")] = None,
     next_items: Annotated[int, Option("--next", help="How many items to check next.")] = 100,
@@ -44,32 +40,25 @@ def votes(
     """Combine the labels of several people, rules or models: the consensus, everybody's quality, what to check next.
 
     VOTES is a table, or an export of Label Studio, Argilla or Prodigy (.json, .jsonl).
-    With --text or --features a model learns the consensus out of fold and counts as one more voice, as --probs do.
+    With --text or --features a model learns the consensus out of fold and counts as one more voice.
 
     Example: `dualt votes votes.csv --item id --annotator who --label label -o consensus.csv --annotators people.csv`
 
     Example: `dualt votes export.json --text text -o consensus.csv --report page.html`
     """
-    from dualt.io.tables import write_table
-    from dualt.votes import combine_votes
-
-    table, columns, about = _read(data, {"item": item, "annotator": annotator, "label": label}, items, text, features)
+    table, columns, about, learned = _read(
+        data, {"item": item, "annotator": annotator, "label": label}, items, text, features
+    )
     item = columns.get("item") or table.index.name
-    voices = None
-    if probs is not None:
-        voices = _probabilities(probs, item)
-    elif about is not None:
-        voices = _learned(table, columns, about, text, _matching(features, about), n_jobs)
-    found = combine_votes(table, voices, **columns)
-    files = {name: path for name, path in (("verified", verified), ("settled", settled)) if path is not None}
-    if files:
-        known: dict[str, Any] = {name: _true_classes(path, item, found, name) for name, path in files.items()}
-        found = combine_votes(table, voices, **columns, **known)
+    voices = None if about is None else _learned(table, columns, about[learned], text, n_jobs)
+    found = dualt.combine_votes(table, voices, **columns)
+    if verified is not None:
+        found = dualt.combine_votes(table, voices, **columns, verified=_true_classes(verified, item, found))
     names = {"item": item or "item", "label": label or "label"}
     if output is not None:
-        write_table(output, _consensus(found, names, columns, about))
+        dualt.io.write_table(output, _consensus(found, names, columns, about))
     if annotators is not None:
-        write_table(annotators, found.annotators.round(4))
+        dualt.io.write_table(annotators, found.annotators.round(4))
     chosen = found.next_items(next_items)
     words = [str(output or "consensus.csv"), *words_of(label=names["label"], id=names["item"])]
     if report is not None:
@@ -91,35 +80,31 @@ def votes(
 
 def _read(
     data: Path, columns: dict[str, Any], items: Path | None, text: str | None, features: str | None
-) -> tuple[DataFrame, dict[str, Any], DataFrame | None]:
-    """Return the votes, their columns (none: a column per annotator), and what is known of each item."""
-    from dualt.io.tables import read_table
-    from dualt.votes import read_votes
+) -> tuple[DataFrame, dict[str, Any], DataFrame | None, list[str]]:
+    """Return the votes, their columns (none: a column per annotator), what is known of each item, and what to learn."""
+    from dualt.io.table_columns import Table, choose_columns
     from dualt.votes.tables import COLUMNS
 
-    table, about = read_votes(data), None
-    item = columns["item"] or next((name for name in COLUMNS["item"] if name in table.columns), None)
+    votes, about, learned = dualt.votes.read_votes(data), None, [] if text is None else [text]
+    item = columns["item"] or next((name for name in COLUMNS["item"] if name in votes.columns), None)
     if text or features:
         if item is None:
             raise InputError("Expected --item, the column that says which texts belong to a vote, got none.")
-        about = (table if items is None else read_table(items)).drop_duplicates(item).set_index(item)
-    if item is None or columns["annotator"] or {*COLUMNS["annotator"]} & {*table.columns}:
-        return table, columns | {"item": item}, about
-    shown = [] if about is None or items is not None else [*([text] if text else []), *_matching(features, about)]
-    return table.set_index(item).drop(columns=shown), {}, about
-
-
-def _matching(pattern: str | None, table: DataFrame) -> list[str]:
-    """Return the columns that a pattern such as 'x_*' or a list such as 'price,colour' names."""
-    wanted = [] if pattern is None else [one.strip() for one in pattern.split(",")]
-    found = [name for one in wanted for name in table.columns if fnmatchcase(name, one)]
-    if wanted and not found:
-        raise InputError(f"Expected columns that match {pattern!r}, got {', '.join(table.columns)}.")
-    return found
+        source = votes if items is None else dualt.io.read_table(items)
+        table = Table(items or data, source, tuple(map(str, source.columns)))
+        for name in (item, *learned):
+            table.position(name)
+        if features is not None:
+            learned += [source.columns[place] for place in choose_columns(table, [item, *learned], features)[0]]
+        about = source.drop_duplicates(item).set_index(item)
+    if item is None or columns["annotator"] or {*COLUMNS["annotator"]} & {*votes.columns}:
+        return votes, columns | {"item": item}, about, learned
+    Table(data, votes, tuple(map(str, votes.columns))).position(item)
+    return votes.set_index(item).drop(columns=learned if items is None else []), {}, about, learned
 
 
 def _consensus(
-    found: Votes, names: Mapping[str, str], columns: Mapping[str, Any], about: DataFrame | None
+    found: dualt.Votes, names: Mapping[str, str], columns: Mapping[str, Any], about: DataFrame | None
 ) -> DataFrame:
     """Return the consensus under the user's own column names, with what is known of the items."""
     frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
@@ -129,73 +114,50 @@ def _consensus(
     return frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
 
 
-def _true_classes(path: Path, item: str | None, found: Votes, what: str) -> dict[Any, str]:
+def _true_classes(path: Path, item: str | None, found: dualt.Votes) -> dict[Any, str]:
     """Return the true class by item; an index is the row of the consensus."""
-    from dualt.io.tables import read_table
-
-    table = read_table(path)
+    table = dualt.io.read_table(path)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
     if truth is None or name is None:
         raise InputError(
             f"Expected the columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}."
         )
-    if what == "verified" and "probability" in table.columns and table["probability"].nunique() > 1:
+    if "stratum" in table.columns and table["stratum"].nunique() > 1:
         raise InputError(
-            f"Expected items drawn with equal chances in {path}, got others. Draw them by `dualt audit --design"
-            " uniform`, or pass them by --settled."
+            f"Expected items drawn with equal chances in {path}, got several strata. Draw them by `dualt audit"
+            " --design uniform`."
         )
     rows = table[table[truth].astype(str) != ""]
     items = rows[name] if name != "index" else found.items[rows[name].astype(int)]
     return dict(zip(items, rows[truth].astype(str), strict=True))
 
 
-def _probabilities(path: Path, item: str | None) -> Any:
-    import pandas as pd
-
-    from dualt.io.load import load_array
-    from dualt.io.table_columns import choose_columns, open_table
-    from dualt.io.tables import TABLES
-
-    if path.suffix.lower() not in TABLES:
-        return load_array(path)
-    if item is None:
-        raise InputError(f"Expected --item, the column of items in {path}, got none.")
-    table = open_table(path, item)
-    places, names = choose_columns(table, [item])
-    return pd.DataFrame(table.read_numbers(places), table.read_texts(item), names)
-
-
 def _learned(
-    table: DataFrame, columns: Mapping[str, Any], about: DataFrame, text: str | None, features: list[str], n_jobs: int
-) -> Any:
+    table: DataFrame, columns: Mapping[str, Any], about: DataFrame, text: str | None, n_jobs: int
+) -> DataFrame:
     """Return out-of-fold probabilities of models trained on the consensus of the votes."""
     import pandas as pd
 
-    from dualt.crossfit import cross_fit
-    from dualt.votes import combine_votes
-    from dualt.votes.tables import as_ballots
-
     try:
-        first = combine_votes(table, **columns)
+        first = dualt.combine_votes(table, **columns)
         labels = pd.Series(first.labels, first.items)
     except InputError:  # one vote on each item is all there is to learn
-        ballots = as_ballots(table, **columns)
+        ballots = dualt.votes.tables.as_ballots(table, **columns)
         labels = pd.Series(ballots.classes[ballots.vote], ballots.items[ballots.item])
     missing = labels.index.difference(about.index)
     if len(missing):
         raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
-    examples = about.loc[labels.index, [*([text] if text else []), *features]]
     with progress() as advance:
-        found = cross_fit(examples, labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance)
+        found = dualt.cross_fit(
+            about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance
+        )
     return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
 
 
-def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None, command: str) -> None:
+def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: list[str] | None, command: str) -> None:
     """Write the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
     import numpy as np
-
-    from dualt.issues import LabelIssues
 
     given, listed = found.codes, np.isin(found.items, chosen)
     others = np.where(np.eye(len(found.class_names), dtype=bool)[given], -1, found.posterior)
@@ -209,14 +171,14 @@ def _write_page(path: Path, found: Votes, chosen: Any, texts: list[str] | None, 
     right = found.probability.astype(np.float32)
     by_pair = np.eye(len(found.class_names))[given].T @ found.posterior
     matrix, ids = np.asarray(found.consensus.transition), [str(name) for name in found.items]
-    issues = LabelIssues(
+    issues = dualt.LabelIssues(
         given, right, given, right, by_pair, listed, found.class_names, matrix, found.consensus, ids=ids, texts=texts
     )
     title = "Consensus of several annotators"
     issues.to_report(path, title=title, notes=notes, second=second, votes=found, command=command)
 
 
-def _content(found: Votes, chosen: Any) -> dict[str, Any]:
+def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
     people = found.annotators.astype(object).where(found.annotators.notna(), None)
     return {
         "n_items": len(found.items), "n_votes": len(found.ballots.item), "class_names": list(found.class_names),
@@ -227,9 +189,8 @@ def _content(found: Votes, chosen: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(found: Votes) -> None:
-    from dualt.results.claims import percent
-
+def _show(found: dualt.Votes) -> None:
+    percent = dualt.results.claims.percent
     out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
     between = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
     out.print(

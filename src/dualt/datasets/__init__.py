@@ -5,13 +5,6 @@ from dualt.datasets.dataset import Dataset, Split, from_arrays, split_dataset
 from dualt.datasets.images import LazyImages
 
 __all__ = [
-    "REGISTRY",
-    "Dataset",
-    "LazyImages",
-    "Split",
-    "data_root",
-    "download",
-    "from_arrays",
-    "load_dataset",
+    "REGISTRY", "Dataset", "LazyImages", "Split", "data_root", "download", "from_arrays", "load_dataset",
     "split_dataset",
-]
+]  # fmt: skip

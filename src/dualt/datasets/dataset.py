@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,13 +25,6 @@ _LAZY_SAMPLE = 2_000
 _CHUNK = 1_024
 
 
-class Moments(NamedTuple):
-    """Mean and standard deviation, never zero, per channel of images or feature of vectors."""
-
-    mean: Sequence[float] | NDArray[np.float64]
-    std: Sequence[float] | NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Samples, labels as class numbers, and class names; the test part, if there is one, is clean."""
@@ -44,7 +37,7 @@ class Dataset:
     test_y: Labels | None
     class_names: tuple[str, ...]
     noisy: bool = False  # the training labels are noisy as they come, and the clean ones unknown
-    published: Moments | None = None  # as used in the literature, in the units of the samples
+    published: NDArray[np.float64] | None = None  # `moments` as used in the literature, in the units of the samples
     ids: tuple[str, ...] | None = None  # id or file path of each training sample
     feature_names: tuple[str, ...] | None = None  # columns of the table that the samples come from
 
@@ -54,13 +47,13 @@ class Dataset:
         return len(self.class_names)
 
     @cached_property
-    def moments(self) -> Moments:
-        """The published mean and standard deviation, else those of the training part."""
-        return self.published or compute_moments(self.train_x)
+    def moments(self) -> NDArray[np.float64]:
+        """Mean and standard deviation per channel or feature, of shape (2, n): published, or of the training part."""
+        return compute_moments(self.train_x) if self.published is None else self.published
 
 
-def compute_moments(samples: Samples) -> Moments:
-    """Return mean and standard deviation per channel or feature; one where a feature is constant."""
+def compute_moments(samples: Samples) -> NDArray[np.float64]:
+    """Return mean and standard deviation per channel or feature, which is one where a feature is constant."""
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler()
@@ -71,7 +64,7 @@ def compute_moments(samples: Samples) -> Moments:
         # Every pixel is a row of channels.
         rows = np.moveaxis(images, 1, -1).reshape(-1, images.shape[1])
         scaler.partial_fit(rows.astype(np.float64))
-    return Moments(scaler.mean_, scaler.scale_)
+    return np.stack([scaler.mean_, scaler.scale_])
 
 
 def from_arrays(

@@ -49,10 +49,8 @@ class LazyImages:
         return len(self._paths)
 
     def __getitem__(self, rows: Any) -> NDArray[np.uint8]:
-        """Decode the images of `rows` (an index, a slice, an array of indices or a mask)."""
+        """Decode the images of `rows` (a slice, an array of indices or a mask)."""
         chosen = self._paths[rows]
-        if isinstance(chosen, Path):
-            return self._decode(chosen)
         images = np.empty((len(chosen), *self.shape[1:]), np.uint8)
         for image, path in zip(images, chosen, strict=True):
             image[...] = self._decode(path)

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.datasets.dataset import Dataset, Labels, Moments
+from dualt.datasets.dataset import Dataset, Labels
 from dualt.datasets.images import LazyImages
 from dualt.errors import FileError
 from dualt.files import open_input, read_text
@@ -28,9 +27,9 @@ _DIGITS = tuple("0123456789")
 _FASHION_NAMES = (
     "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
 )  # fmt: skip
-# Class names, mean and standard deviation.
+# Class names; mean and standard deviation of pixels divided by 255, as in the literature.
 _IDX = {"mnist": (_DIGITS, ([0.1307], [0.3081])), "fashion-mnist": (_FASHION_NAMES, ([0.2860], [0.3530]))}
-# Files of the training and of the test part and of the class names, mean and standard deviation.
+# Files of the training part, of the test part and of the class names; mean and standard deviation as above.
 _CIFAR = {
     "cifar10": (
         [f"data_batch_{number}.bin" for number in range(1, 6)], ["test_batch.bin"], "batches.meta.txt",
@@ -76,11 +75,6 @@ def load_digits() -> Dataset:
     return Dataset("digits", images[train], labels[train], images[test], labels[test], _DIGITS)
 
 
-def _of_bytes(mean: Sequence[float], std: Sequence[float]) -> Moments:
-    """Return the moments of images of bytes; the literature has those of pixels divided by 255."""
-    return Moments(255 * np.array(mean), 255 * np.array(std))
-
-
 def load_mnist(name: str, folder: Path) -> Dataset:
     """MNIST, handwritten digits, or Fashion-MNIST, clothes: 60,000 + 10,000 grey images of 28×28."""
     class_names, moments = _IDX[name]
@@ -92,7 +86,7 @@ def load_mnist(name: str, folder: Path) -> Dataset:
             raise FileError(f"Expected as many labels as images in {folder}, got {len(labels):,} for {len(images):,}.")
         return images, _class_numbers(labels, len(class_names), paths[1])
 
-    return Dataset(name, *read("train"), *read("t10k"), class_names, published=_of_bytes(*moments))
+    return Dataset(name, *read("train"), *read("t10k"), class_names, published=255 * np.array(moments))
 
 
 def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
@@ -131,7 +125,7 @@ def load_cifar(name: str, folder: Path) -> Dataset:
             labels.append(_class_numbers(records[:, label_bytes - 1], len(class_names), path))
         return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
 
-    return Dataset(name, *read(train), *read(test), class_names, published=_of_bytes(*moments))
+    return Dataset(name, *read(train), *read(test), class_names, published=255 * np.array(moments))
 
 
 def load_clothing1m(folder: Path) -> Dataset:
@@ -139,7 +133,7 @@ def load_clothing1m(folder: Path) -> Dataset:
 
     Images are decoded when indexed: the shorter side is resized to 256, the centre cropped to 224.
     """
-    moments = _of_bytes([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])  # of ImageNet
+    moments = 255 * np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])  # of ImageNet
     parts = (*_read_clothing1m(folder, "noisy_train"), *_read_clothing1m(folder, "clean_test"))
     return Dataset("clothing1m", *parts, _CLOTHING_NAMES, noisy=True, published=moments)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from dualt.datasets.dataset import Dataset, Labels, Moments
+from dualt.datasets.dataset import Dataset, Labels
 from dualt.errors import InputError
 from dualt.rng import stream
 from dualt.transition import to_noisy
@@ -28,7 +28,7 @@ def load_synthetic(
     """
     train_x, train_y = _draw(n_samples, stream(random_state, "synthetic-train"))
     test_x, test_y = _draw(n_test, stream(random_state, "synthetic-test"))
-    as_drawn = None if standardize else Moments((0.0,) * N_FEATURES, (1.0,) * N_FEATURES)
+    as_drawn = None if standardize else np.repeat([[0.0], [1.0]], N_FEATURES, axis=1)
     return Dataset("synthetic", train_x, train_y, test_x, test_y, ("zero", "two"), published=as_drawn)
 
 

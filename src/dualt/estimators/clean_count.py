@@ -15,7 +15,7 @@ from dualt.results.fit import Fit, Matrix
 from dualt.rows.chunks import count_pairs, entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power
-from dualt.transition import EM_STEPS, EarlyPosterior, clean_prior
+from dualt.transition import EarlyPosterior, clean_prior
 
 # Together with TAIL in `dualt.rows.scaling` and the EM steps of `EarlyPosterior`, these are its tuned constants.
 # A row whose likeliest true class has at least this probability gets weight 1; below it, (probability / SURE)^FADE.
@@ -25,8 +25,9 @@ ROUNDS = 6
 Z = 3.0
 
 # These affect cost only: all rounds but the last, and the likelihood, use a sample of this many rows. With many classes
-# the rounds use at least this many rows per class, and the likelihood at most this many probabilities in all.
-_ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES = 4_096, 100, 1 << 19
+# the rounds use at least this many rows per class, and the likelihood at most this many probabilities in all; for each
+# amount of noise it takes this many EM steps more, which is nearly to convergence.
+_ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES, _FIT_STEPS = 4_096, 100, 1 << 19, 12
 # These affect resolution only: the shares m of the counted noise that are compared, and the unit of weights.
 _SHARES = np.array([0, 1, 2, 4, 6, 8, 10, 12, 14, 16]) / 16
 _UNIT = 1 / 1024
@@ -166,7 +167,7 @@ def _log_likelihoods(rows: NDArray[Any], labels: Codes, matrix: Matrix, n_jobs: 
     for fits, share in zip(found, _SHARES.tolist(), strict=True):
         part = _part(matrix, share).astype(rows.dtype)
         if share:  # little more noise than in the last one: its posterior is a good start
-            clean = EarlyPosterior(part, rows.dtype, 2 * EM_STEPS)(rows, n_jobs, start=clean)
+            clean = EarlyPosterior(part, rows.dtype, _FIT_STEPS)(rows, n_jobs, start=clean)
         chance = np.einsum("ij,ij->i", clean, part.T[labels]) / clean.sum(axis=1)
         np.log(np.maximum(chance, 1e-12), out=fits)
     return found

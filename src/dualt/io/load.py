@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError, LabelsError, TransitionError, naming_extra
+from dualt.errors import FileError, InputError, TransitionError, naming_extra
 from dualt.files import atomic_write, check_readable, open_input, read_json, read_text
 from dualt.io import tables
 from dualt.io.image_folder import is_class_folder, read_class_folder
@@ -134,73 +134,51 @@ def save_probabilities(
     write_table(path, pd.concat([pd.DataFrame(dict(beside)), values], axis=1), guarded=True)
 
 
-def save_labels(path: str | Path, labels: NDArray[Any]) -> None:
-    """Write labels as `.npy`, or one per line as `.csv` (with a header) or `.txt`."""
-    import pandas as pd
-
-    path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in (".npy", ".csv", ".txt"):
-        raise FileError(f"Expected a name that ends in .npy, .csv or .txt, got {path.name!r}.")
-    if kind == ".npy":
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, labels, allow_pickle=False)
-    elif labels.ndim != 1:
-        raise LabelsError(f"Expected one label per line for {path.name}, got one-hot rows. Write them as .npy.")
-    elif kind == ".csv":
-        write_table(path, pd.DataFrame({"label": labels}), guarded=True)
-    else:
-        lines = list(map(str, labels.tolist()))
-        for line in lines:
-            if line.splitlines() != [line] or line != line.strip():
-                raise LabelsError(f"Expected labels that fit a line of {path.name}, got {line!r}. Write .csv or .npy.")
-        with atomic_write(path) as stream:
-            stream.writelines(f"{line}\n" for line in lines)
-
-
 def save_corrected(
     target: str | Path, corrected: NDArray[Any], source: str | Path, given: NDArray[Any], *, column: str | None = None
 ) -> None:
-    """Write the file `source` to `target` with the labels `corrected` in place of `given`, those of all rows.
+    """Write the file `source` to `target`, in the same format, with the labels `corrected` in place of `given`.
 
-    Of a table of the same format every row, column and value comes back, except the changed labels. Of a file of labels
-    alone, and of any file if the target is `.npy` or `.txt`, the labels are written. `given` and `column` are what
+    Every row, column and value of a table comes back, except the changed labels. `given` and `column` are what
     `load_labels` returned and was passed.
     """
     source, target = Path(source), Path(target)
-    kind, wanted = source.suffix.lower(), target.suffix.lower()
-    if kind != wanted or kind not in TABLES:
-        if wanted in TABLES and kind in TABLES and open_table(source, column).n_columns > 1:
-            raise FileError(f"Expected a name that ends in {kind} as {source.name}, got {target.name!r}.")
-        if is_missing(given).any() and wanted != ".csv":
-            raise LabelsError(f"Expected a label in every row of {source} for {target.name}. Write a {kind} file.")
-        save_labels(target, corrected)
+    kind, known = source.suffix.lower(), (".npy", ".txt", *TABLES)
+    if kind not in known or target.suffix.lower() != kind:
+        raise FileError(
+            f"Expected the name of a file of the same format as {source.name}, one of {', '.join(known)}, got"
+            f" {target.name!r}."
+        )
+    if kind == ".npy":
+        with atomic_write(target, "wb") as stream:
+            np.save(stream, corrected, allow_pickle=False)
         return
-    table = open_table(source, column)
+    table = open_table(source, column) if kind in TABLES else None
+    n_rows = len(_lines(source)) if table is None else len(table.frame)
+    if n_rows != len(given):
+        raise FileError(f"Expected {len(given):,} rows in {source} as before, got {n_rows:,}: it changed.")
+    new = {row: corrected[row].item() for row in np.flatnonzero((given != corrected) & ~is_missing(given)).tolist()}
+    if table is None:
+        with atomic_write(target) as stream:
+            stream.writelines(f"{line}\n" for line in _replaced(_lines(source), new, given))
+        return
     place = label_place(table, column)
-    if len(table.frame) != len(given):
-        got = f"{len(table.frame):,}: it changed"
-        raise FileError(f"Expected {len(given):,} rows in {source} as before, got {got}.")
-    changed = np.flatnonzero((given != corrected) & ~is_missing(given)).tolist()
-    new = {row: corrected[row].item() for row in changed}
     if kind in TEXT:
-        _correct_text(source, target, new, given, place, 0 if table.names is None else 1)
+        frame, header = read_table(source, header=False), 0 if table.names is None else 1
+        cells = frame.iloc[:, place].tolist()
+        frame[frame.columns[place]] = cells[:header] + _replaced(cells[header:], new, given)
+        write_table(target, frame, header=False, delimiter=look_at(source).delimiter)
     else:
         correct = _correct_json_lines if kind in JSON_LINES else _correct_arrow
         correct(source, target, new, (table.names or ())[place])
 
 
-def _correct_text(
-    source: Path, target: Path, new: Mapping[int, Any], given: NDArray[Any], place: int, header: int
-) -> None:
-    frame = read_table(source, header=False)
-    cells = frame.iloc[:, place].tolist()
-    # A class is written as elsewhere in the column: '2' where it was read as 2.0 beside missing labels.
-    written = dict(zip(given.tolist(), cells[header:], strict=True))
+def _replaced(cells: list[str], new: Mapping[int, Any], given: NDArray[Any]) -> list[str]:
+    """Return the cells with new labels, written as elsewhere in the column: '2' where it was read as 2.0."""
+    written = dict(zip(given.tolist(), cells, strict=True))
     for row, label in new.items():
-        cells[row + header] = written.get(label, tables.guard_cell(label) if isinstance(label, str) else str(label))
-    frame[frame.columns[place]] = cells
-    write_table(target, frame, header=False, delimiter=look_at(source).delimiter)
+        cells[row] = written.get(label, tables.guard_cell(label) if isinstance(label, str) else str(label))
+    return cells
 
 
 def _correct_json_lines(source: Path, target: Path, new: Mapping[int, Any], key: str) -> None:

@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import glob
 import logging
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import takewhile
-from operator import itemgetter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import check_readable
 from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folder
 from dualt.io.load import FORMATS, load_array, load_labels
-from dualt.io.table_columns import NotNumbersError, Table, choose_columns, open_table, table_parts
+from dualt.io.table_columns import NotNumbersError, Table, choose_columns, open_table
 from dualt.io.tables import TABLES
 from dualt.labels import as_label_array, is_missing
 from dualt.rows.posterior import Block, Rows, in_block
 from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
-# Tables of up to this many bytes together are parsed once and kept in memory; larger ones are parsed in every pass.
-LARGE_TABLE = 1 << 29
-_CELLS_OF_PART = 1 << 22
+# One table, or several of up to this many bytes together, are kept in memory; more are parsed in every pass.
+LARGE_TABLES = 1 << 29
 _NO_PROBABILITIES = (
     "Name the columns of probabilities with --probs, such as 'p_*'; if there are none, name what a model learns from"
     " with --text or --features."
 )
 _log = logging.getLogger(__name__)
-# Probabilities, labels, and the class names that a header has.
-Part: TypeAlias = tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -51,53 +45,35 @@ class FileRows:
     columns: str | None
     ignored: tuple[str, ...]
 
-    def __call__(self) -> Iterator[Rows]:
-        """Yield (probabilities, labels), as many rows at a time as fit memory; `.npy` is memory-mapped."""
-        return map(itemgetter(0, 1), self.parts(whole=False))
+    def __call__(self) -> Rows:
+        """Return (probabilities, labels); `.npy` is memory-mapped."""
+        return self.read()[:2]
 
-    def parts(self, *, whole: bool) -> Iterator[Part]:
-        """Yield the rows of a table `whole`, or as many at a time as fit memory; of an array, all."""
-        apart: Any = None
-        parts: Iterable[Any] = self._table_parts(whole)
-        if self.labels is not None or self.path.suffix.lower() not in TABLES:
-            apart = load_labels(self.labels or self.path, column=self.label, missing=True)
-            apart = as_label_array(apart) if len(apart) else apart
-        if self.path.suffix.lower() not in TABLES:
-            parts = [(load_array(self.path), None, None)]
-        n_rows = 0
-        for probs, labels, names in parts:
-            n_rows += len(probs)
-            yield probs, apart[n_rows - len(probs) : n_rows] if labels is None else labels, names
-            del probs, labels  # before the next are made
-        if apart is not None:
-            check_same_length(n_rows, len(apart))
-
-    def _table_parts(self, whole: bool) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]]:
-        """Yield (probabilities, labels if they are in a column, class names)."""
-        folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
-        own_label = self.label if self.labels is None else None
-        named = own_label or next(iter(self.ignored), None)
-        path = check_readable(self.path)
-        if whole or folder is not None:
-            tables: Iterable[Table] = [open_table(path, named)]
+    def read(self) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]:
+        """Return (probabilities, labels, the class names that a header has)."""
+        path, is_table = self.path, self.path.suffix.lower() in TABLES
+        own_label = self.label if self.labels is None and is_table else None
+        if own_label is None:
+            labels = load_labels(self.labels or path, column=self.label, missing=True)
+        if not is_table:
+            probs, names = load_array(path), None
         else:
-            n_columns = next(table_parts(path, 1, named)).n_columns
-            tables = table_parts(path, max(_CELLS_OF_PART // n_columns, 1), named)
-        for table in tables:
-            left_out = {name for name in (*self.ignored, own_label or "") if name and name in (table.names or ())}
+            table = open_table(path, own_label or next(iter(self.ignored), None))
+            left_out = {*self.ignored, own_label or ""}
             order: Any = slice(None)
-            if folder is not None:
+            if self.labels is not None and is_class_folder(self.labels):
                 column = self.label or FILE_COLUMN
-                order = _image_order(table, column, folder)
+                order = _image_order(table, column, self.labels)
                 left_out.add(column)
-            labels = None if own_label is None else table.read_column(own_label)
+            if own_label is not None:
+                labels = table.read_column(own_label)
             places, names = choose_columns(table, left_out, self.columns)
-            probs = table.read_numbers(places)[order]
-            labels = as_label_array(labels, missing=True) if labels is not None and len(labels) else labels
-            scaled = scale_rounded(probs)
-            if scaled is not probs:
+            given = table.read_numbers(places)[order]
+            probs = scale_rounded(given)
+            if probs is not given:
                 _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", path)
-            yield scaled, labels, names
+        check_same_length(len(probs), len(labels))
+        return probs, as_label_array(labels, missing=True) if len(labels) else labels, names
 
 
 def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:
@@ -166,13 +142,9 @@ def open_shards(
 ) -> tuple[tuple[Block, ...], tuple[str, ...] | None]:
     """Open shards of probabilities and of labels, paired by name: return blocks, and class names if headers have them.
 
-    `probs` and `labels` are a pattern, a folder or a file each. Without `labels`, or if they are the same and there is
-    a `label`, each shard is a table with its labels in that column. `columns` is the pattern of the columns of
-    probabilities (see `choose_columns`), and `ignored` are others, such as ids, that a table may have.
-
-    `.npy` shards are memory-mapped. Tables are parsed once and kept in memory if all of them have at most half a
-    gigabyte together, unless `keep` is False; larger ones are parsed in parts in every pass. Rows without a label are
-    left out.
+    `probs` and `labels` are a pattern, a folder or a file each. Without `labels`, or if they are the same, `label` is a
+    column of each shard. `columns` is the pattern of the columns of probabilities (see `choose_columns`), and `ignored`
+    are others, such as ids. Tables are kept in memory, unless `keep` is False or they are large; see `LARGE_TABLES`.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
@@ -188,37 +160,32 @@ def open_shards(
             )
         pairs = pair_by_name(paths, label_paths)
     tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
-    keep &= sum(path.stat().st_size for path in tables) <= LARGE_TABLE
+    keep &= len(tables) < 2 or sum(path.stat().st_size for path in tables) <= LARGE_TABLES
     opened = [_open(FileRows(path, given, label, columns, tuple(ignored)), keep) for path, given in pairs]
-    first_names = opened[0][1]
-    for block, names in opened[1:]:
-        if names != first_names:
-            first, other = ("without names" if each is None else ", ".join(each) for each in (first_names, names))
-            raise InputError(f"Expected the columns {first} in {block.name} as in {paths[0]}, got {other}.")
+    found = [f"{block.n_classes} without names" if names is None else list(names) for block, names in opened]
+    for path, columns_there in zip(paths, found, strict=True):
+        if columns_there != found[0]:
+            raise InputError(f"Expected the columns {found[0]} in {path} as in {paths[0]}, got {columns_there}.")
     blocks = tuple(block for block, _ in opened if block.n_rows)
     if not blocks:
         raise InputError(f"Expected at least one row of probabilities in {probs}, got none.")
-    return blocks, first_names
+    return blocks, opened[0][1]
 
 
 def _open(rows: FileRows, keep: bool) -> tuple[Block, tuple[str, ...] | None]:
     """Read a file once: return the block of its rows, and class names."""
     name = str(rows.path) if rows.labels is None else f"{rows.path} and {rows.labels}"
-    keep &= rows.path.suffix.lower() != ".npy"
-    kept: list[Rows] = []
-    n_rows, n_classes, dtype, missing, names = 0, 0, np.dtype(np.float64), list[int](), None
     try:
-        for probs, labels, names in rows.parts(whole=keep):  # noqa: B007
-            if len(probs):
-                check_probability_shape(probs)
-            missing += (n_rows + np.flatnonzero(is_missing(labels))).tolist()
-            n_rows, n_classes, dtype = n_rows + len(labels), probs.shape[1], probs.dtype
-            if keep:
-                kept.append((probs, labels))
+        probs, labels, names = rows.read()
+        if len(probs):
+            check_probability_shape(probs)
     except InputError as error:
         hint = f" {_NO_PROBABILITIES}" if isinstance(error, NotNumbersError) else ""
         raise in_block(type(error)(f"{error}{hint}"), name) from None
-    return Block(partial(iter, kept) if keep else rows, n_rows, n_classes, dtype, name, tuple(missing)), names
+    block = Block.of_arrays(probs, labels, name, np.flatnonzero(is_missing(labels)).tolist())
+    # A map of a file that is cut short while it is open ends the process: each pass opens it again.
+    kept = keep and rows.path.suffix.lower() != ".npy"
+    return block if kept else replace(block, source=rows), names
 
 
 def pair_by_name(paths: Sequence[Path], labels: Sequence[Path]) -> list[tuple[Path, Path]]:
@@ -235,10 +202,9 @@ def pair_by_name(paths: Sequence[Path], labels: Sequence[Path]) -> list[tuple[Pa
 
 
 def _varying(paths: Sequence[Path]) -> list[str]:
-    """Return what of each name is not at the start or at the end of all names, leading zeros aside."""
+    """Return the part of each name that is not common to all, leading zeros aside."""
     names = [str(path.with_suffix("")) for path in paths]
     for _ in range(2):  # from the start, then from the end
-        same = takewhile(lambda signs: len({*signs}) == 1, zip(*names, strict=False))
-        shared = len("".join(signs[0] for signs in same).rstrip("0123456789"))
+        shared = len(os.path.commonprefix(names).rstrip("0123456789"))  # noqa: RUF071
         names = [name[shared:][::-1] for name in names]
     return [name.lstrip("0") for name in names]

@@ -6,7 +6,7 @@ import csv
 import fnmatch
 import logging
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,18 +18,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError, UnknownNameError
 from dualt.files import check_readable
-from dualt.io.tables import (
-    ARROW,
-    DECIMAL_COMMA,
-    JSON_LINES,
-    TABLES,
-    TEXT,
-    cell_text,
-    file_version,
-    look_at,
-    table_chunks,
-    unguard_cell,
-)
+from dualt.io.tables import ARROW, TABLES, TEXT, cell_text, file_version, look_at, read_table, unguard_cell
 from dualt.labels import as_text_array, is_missing
 
 if TYPE_CHECKING:
@@ -50,15 +39,11 @@ class NotNumbersError(InputError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory, or a chunk of one, whose columns are read by place as numbers, labels or texts.
-
-    `names` is None without a header; `decimal` is the sign before decimals in a text file.
-    """
+    """A table in memory, whose columns are read as numbers, labels or texts; `names` is None without a header."""
 
     path: Path
     frame: DataFrame
     names: tuple[str, ...] | None
-    decimal: str = "."
 
     @property
     def n_columns(self) -> int:
@@ -77,19 +62,14 @@ class Table:
 
     def read_numbers(self, places: Sequence[int]) -> NDArray[Any]:
         """Return columns as one float array (n_rows, columns), float32 if all are stored so; empty cells are NaN."""
-        columns = [self._numbers(place) for place in places]
-        dtype = np.result_type(*(column.dtype for column in columns), np.float16) if columns else np.dtype(np.float64)
-        values = np.empty((len(self.frame), len(columns)), dtype)
-        for place, column in enumerate(columns):
-            values[:, place] = column
-        return values
+        return np.column_stack([self._numbers(place) for place in places])
 
     def _numbers(self, place: int) -> NDArray[Any]:
         column = self.frame.iloc[:, place]
         if column.dtype.kind in "fiu":
             plain = column.dtype.kind == "f" and isinstance(column.dtype, np.dtype)
             return np.asarray(column) if plain else np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-        texts = [cell_text(cell).replace(self.decimal, ".").strip() for cell in column.tolist()]
+        texts = [cell_text(cell).strip() for cell in column.tolist()]
         try:
             return np.array([float(text or "nan") for text in texts])
         except ValueError:
@@ -110,28 +90,19 @@ class Table:
         if (row := next(several, None)) is not None:
             raise LabelsError(f"Expected one label per row of {self.path}, got {str(column[row])[:40]} in row {row}.")
         texts = self.read_texts(name)
-        if self.path.suffix.lower() in JSON_LINES and {*texts} <= {"True", "False"}:
-            return np.asarray([text == "True" for text in texts])
         return as_text_array(texts) if self.path.suffix.lower() in ARROW else labels_of(texts)
 
     def read_texts(self, name: str | int) -> list[str]:
         """Return one column as texts, numbers with a point before decimals; missing cells are empty."""
-        cells = [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
-        if self.decimal == ".":
-            return cells
-        return [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+        return [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
 
 
 def open_table(path: str | Path, column: str | None = None) -> Table:
-    """Read a table by its ending; Parquet and Feather need the extra [tables].
-
-    The first line of a text file names the columns if it has the cell `column`, or a word; see `has_header`. The last
-    two files are remembered: several questions to one file read it once.
-    """
+    """Read a table by its ending; see `read_table`, and `has_header` for `column`. The last two are remembered."""
     path = check_readable(path)
     if path.suffix.lower() not in TABLES:
         raise FileError(f"Expected a table that ends in {', '.join(TABLES)}, got {path.name!r}.")
-    table = _open_table(path, _has_header(path, column), file_version(path))
+    table = _open_table(path, has_header(path, column), file_version(path))
     if not len(table.frame) and path.suffix.lower() in TEXT:
         raise InputError(f"Expected rows below the header of {path}, got none.")
     return table
@@ -139,47 +110,35 @@ def open_table(path: str | Path, column: str | None = None) -> Table:
 
 @lru_cache(maxsize=2)
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
-    return next(_tables(path, None, header))
+    frame = read_table(path, header=header, numeric=True)
+    names = tuple(unguard_cell(str(name)) for name in frame.columns) if header else None
+    return Table(path, frame, names)
 
 
-def table_parts(path: Path, n_rows: int, column: str | None = None) -> Iterator[Table]:
-    """Yield a table in parts of at most `n_rows` rows; see `open_table`."""
-    return _tables(path, n_rows, _has_header(path, column))
+def has_header(path: Path, column: str | None) -> bool:
+    """Return whether the first row of a table names its columns.
 
-
-def _tables(path: Path, n_rows: int | None, header: bool) -> Iterator[Table]:
-    decimal = look_at(path).decimal if path.suffix.lower() in TEXT else "."
-    for frame in table_chunks(path, n_rows, header=header, fractions=True):
-        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if header else None, decimal)
-
-
-def _has_header(path: Path, column: str | None) -> bool:
+    In a text file it does if it has a cell `column`, if its cells count 0, 1, 2… as those of data frames without names,
+    if a word stands above a number, or if it has words only. A single word that nobody asked for must be a usual name
+    of a label column, and no label of another row.
+    """
     if path.suffix.lower() not in TEXT:
         return True
-    dialect = look_at(path)
-    named = has_header(dialect.rows, dialect.decimal, column)
-    signs = f"{dialect.delimiter!r} between cells, {dialect.decimal!r} before decimals"
-    _log.info("%s: %s, %s.", path, signs, "a header" if named else "no header: its first line is a row")
-    return named
-
-
-def has_header(rows: Sequence[Sequence[str]], decimal: str, column: str | None) -> bool:
-    """Return whether the first of these rows names columns.
-
-    It does if it has a cell `column`, if its cells count 0, 1, 2… as those of data frames without names, if a word
-    stands above a number, or if it has words only. A single word that nobody asked for must be a usual name of a label
-    column, and no label of another row.
-    """
+    delimiter, decimal, rows = look_at(path)
     first, *rest = ([unguard_cell(cell.strip()) for cell in row] for row in rows)
     counted = [cell for cell in first if cell.lower() not in ("", *LABEL_COLUMNS)]
-    if column in first or (len(counted) > 1 and counted == [str(number) for number in range(len(counted))]):
-        return True
     words, below = (
         [not _is_number(cell.replace(decimal, ".")) for cell in row] for row in (first, (rest or [first])[0])
     )
-    if any(word and not lower for word, lower in zip(words, below, strict=False)):
-        return True
-    return all(words) and (len(first) > 1 or (first[0].lower() in LABEL_COLUMNS and first not in rest))
+    named = (
+        column in first
+        or (len(counted) > 1 and counted == [str(number) for number in range(len(counted))])
+        or any(word and not lower for word, lower in zip(words, below, strict=False))
+        or (all(words) and (len(first) > 1 or (first[0].lower() in LABEL_COLUMNS and first not in rest)))
+    )
+    found = "a header" if named else "no header: its first line is a row"
+    _log.info("%s: %r between cells, %r before decimals, %s.", path, delimiter, decimal, found)
+    return named
 
 
 def choose_columns(
@@ -187,10 +146,9 @@ def choose_columns(
 ) -> tuple[list[int], tuple[str, ...] | None]:
     """Return the places of a table's columns of probabilities, and the class names that they give.
 
-    A `pattern` such as 'p_*' takes the columns that match, and what its star stands for is the name of the class; or it
-    is a list, 'cat,dog' or 'x_*,y_*', of columns, in this order. Columns named in `exclude`, and an index column
-    without a name as data frames write it, match no star. Numbers 0, 1, 2… are no names.
-    Without a pattern, it is 'p_*' if two columns match and others do not, as in a table of `dualt probs`, else '*'.
+    A `pattern` such as 'p_*' takes the columns that match, and its star stands for the class; a list of columns or
+    patterns, 'cat,dog', takes them in this order. Columns in `exclude` and a data frame's index match no star. The
+    default is 'p_*' if it matches two columns and not all, as in a table of `dualt probs`, else '*'.
     """
     names, left_out = table.names, {*INDEX_COLUMNS, *exclude}
     if names is None:
@@ -222,27 +180,21 @@ def choose_columns(
 def has_probabilities(table: Table, exclude: Collection[str], labels: NDArray[Any]) -> bool:
     """Return whether a table has columns of probabilities, right or almost right, beside those in `exclude`.
 
-    Columns are meant as probabilities if several are called p_* or like the labels, if the fractions among them sum to
-    1, or, where labels are numbers, if all are between 0 and 1 or sum to 100. The first rows decide.
+    Columns are meant as probabilities if several are called p_* or like the labels, or if the fractions among them sum
+    to 1. The first rows decide.
     """
     head = replace(table, frame=table.frame.head(_HEAD))
     places, _ = choose_columns(head, exclude)
     names = [head.names[place] for place in places if head.names]
     if sum(name.startswith("p_") for name in names) > 1 or len({*names} & {*map(str, labels.tolist())}) > 1:
         return True
-    columns = []
+    fractions = []
     for place in places:
         with suppress(NotNumbersError):
-            columns.append(head._numbers(place))
-    inside = [column for column in columns if ((column >= 0) & (column <= 1)).all()]
-    numbered = labels.dtype.kind not in "UO"  # labels with names are never those of columns called otherwise
-    if numbered and len(columns) == len(places) and (len(inside) == len(places) or _sum_to(100, columns)):
-        return True
-    return _sum_to(1, [column for column in inside if (column % 1 > 0).any()])
-
-
-def _sum_to(total: float, columns: Sequence[NDArray[Any]]) -> bool:
-    return len(columns) > 1 and bool(np.median(np.abs(np.sum(columns, axis=0) - total)) <= 0.02 * total)
+            column = head._numbers(place)
+            if ((column >= 0) & (column <= 1)).all() and (column % 1 > 0).any():
+                fractions.append(column)
+    return len(fractions) > 1 and bool(np.median(np.abs(np.sum(fractions, axis=0) - 1)) <= 0.02)
 
 
 def label_place(table: Table, column: str | None = None) -> int:
@@ -262,8 +214,8 @@ def label_place(table: Table, column: str | None = None) -> int:
 def labels_of(texts: Sequence[str]) -> NDArray[Any]:
     """Return labels that a file has as text: numbers if they all are, so that classes sort as numbers do, else texts.
 
-    A text is a number only if the number would be written so: '007', '1_0' and '1e1' are codes, which stay text. Whole
-    floats are numbers if all are written so ('1.0', as data frames do). A missing one, '' or 'nan', is NaN among them.
+    '007', '1_0' and '1e1' are codes, which stay text. Whole floats are numbers if all are written so ('1.0', as data
+    frames do). A missing one, '' or 'nan', is NaN among numbers.
     """
     labels = as_text_array(texts)
     different = {*labels.tolist()}

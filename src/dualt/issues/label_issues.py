@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
 from dualt.files import atomic_write, json_text
@@ -112,11 +112,6 @@ class LabelIssues:
         return row_ids(self.index) if self.ids is None else self.ids
 
     @property
-    def given_names(self) -> list[str]:
-        """The given labels as class names."""
-        return [self.class_names[code] for code in self.given.tolist()]
-
-    @property
     def expected_count(self) -> float:
         """Expected number of wrong labels: the off-diagonal of `by_pair`."""
         return float(self.by_pair.sum() - np.trace(self.by_pair))
@@ -142,12 +137,6 @@ class LabelIssues:
         labelled = np.ones(len(self), bool) if self.labelled is None else self.labelled
         is_issue, preferred = np.zeros(len(self), bool), self.suggested != self.given
         is_issue[labelled] = flag(self.probability_right[labelled], preferred[labelled], threshold, top)
-        return replace(self, is_issue=is_issue)
-
-    def without(self, rows: ArrayLike) -> LabelIssues:
-        """Return the same with these rows (numbers, or a mask) no longer flagged, such as labels that a review kept."""
-        chosen, is_issue = np.asarray(rows), self.is_issue.copy()
-        is_issue[chosen if chosen.dtype == bool else chosen.astype(np.intp)] = False
         return replace(self, is_issue=is_issue)
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:

@@ -209,7 +209,8 @@ def _prepare(posterior: NoisyPosterior, transition: Transition | None, estimator
         estimate = transition if matrix is given else None
     # The expected number of rows with given label j and true class i; each label keeps its count.
     label_counts = posterior.summary.label_counts
-    shares = (clean_prior(matrix, label_counts)[:, None] * matrix).T
+    prior = clean_prior(matrix, label_counts) if estimate is None else estimate.clean_prior
+    shares = (prior[:, None] * matrix).T
     by_pair = np.asarray(label_counts[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
     if audit is None:
         tie = _TIE if (np.diagonal(matrix) == 1).all() else 0.0
@@ -275,7 +276,7 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
         know = delayed(partial(_know_verified, known.audit))
         parts = [know(part, start) for part, start in zip(parts, starts[:-1], strict=True)]
     groups = [parts] if threshold is None else [[part] for part in parts]
-    ranked = [delayed(_flag_parts)([delayed(_ranked)(part) for part in some], threshold, top) for some in groups]
+    ranked = [delayed(_flag_parts)(some, threshold, top) for some in groups]
     flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
     columns = zip(parts, flags, starts[:-1], strict=True)
     frames = [delayed(issue_frame)(part, flagged, names, start) for part, flagged, start in columns]
@@ -283,11 +284,8 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
     return lazy_frame(frames, meta, (*starts[:-1], posterior.n_samples - 1))
 
 
-def _ranked(scores: Scores) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    return scores.right, scores.suggested != scores.given
-
-
-def _flag_parts(parts: list[Any], threshold: float | None, top: int | None) -> list[NDArray[np.bool_]]:
+def _flag_parts(parts: list[Scores], threshold: float | None, top: int | None) -> list[NDArray[np.bool_]]:
     """Return which labels of each part to flag among those of all."""
-    right, preferred = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return np.split(flag(right, preferred, threshold, top), np.cumsum([len(part[0]) for part in parts])[:-1])
+    whole = Scores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    flagged = flag(whole.right, whole.suggested != whole.given, threshold, top)
+    return np.split(flagged, np.cumsum([len(part.given) for part in parts])[:-1])

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
-from dualt.estimators import DEFAULT_ESTIMATOR, ESTIMATORS
+from dualt.estimators import ESTIMATORS
 from dualt.nn.methods import METHODS, options_of
 from dualt.nn.recipe import Optimizer, Recipe
 from dualt.nn.samples import AUGMENTATIONS, Augment
@@ -107,9 +107,9 @@ class TrainingConfig:
         elif self.method not in METHODS:
             raise UnknownNameError("method", self.method, (AUTO, *METHODS))
         else:
-            options = options_of(self.method)
-            for option in set(self.method_options or ()) - set(options):
-                its = ", ".join(options) or "none"
+            known = options_of(self.method)
+            for option in set(self.method_options or ()) - set(known):
+                its = ", ".join(known) or "none"
                 raise InputError(f"Method {self.method!r} has no option {option!r}. Its options: {its}.")
         for name in ("epochs", "batch_size", "folds", "n_jobs"):
             if getattr(self, name) is not None:
@@ -119,14 +119,9 @@ class TrainingConfig:
             raise UnknownNameError("augmentation", self.augment, AUGMENTATIONS)
 
 
-def estimator_name(config: TrainingConfig) -> str:
-    """Return the estimator of the matrix: the library's default, or dual-T in the paper's recipe."""
-    return config.estimator or ("dual-t" if config.recipe == "paper" else DEFAULT_ESTIMATOR)
-
-
 def recipe_of(config: TrainingConfig, stage: str, n_samples: int) -> Recipe:
     """Return the recipe of a stage: given, published, or with enough steps for the data and batches to match."""
-    method = method_of(stage)
+    method = stage.partition("-fold-")[0]  # the folds are those of `ce`
     entry, recipe = METHODS[method], (config.recipes or {}).get(method)
     if recipe is None and config.recipe == "paper":
         recipe = entry.recipe
@@ -156,8 +151,3 @@ def n_folds(config: TrainingConfig, n_samples: int) -> int:
         return 1
     # k folds cost at most k − 1 trainings.
     return min(n_samples, 5 if n_samples <= 20_000 else 3 if n_samples <= 100_000 else 2)
-
-
-def method_of(stage: str) -> str:
-    """Return the method of a stage: `ce` for `ce-fold-2`."""
-    return stage.partition("-fold-")[0]

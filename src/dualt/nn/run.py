@@ -20,7 +20,7 @@ from dualt.estimators import estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
-from dualt.nn.config import AUTO, TrainingConfig, estimator_name, method_of, n_folds, recipe_of
+from dualt.nn.config import AUTO, TrainingConfig, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
 from dualt.nn.methods import METHODS, Method, build_method
 from dualt.nn.networks import build_network, predict_probs
@@ -102,10 +102,9 @@ class Stages:
             n_epochs = self.train("ce").learned_epoch + 1
             learned = np.setdiff1d(np.arange(len(data.rows.labels)), self.folds[name])
             data = TrainingData(data.rows.subset(learned))
-        else:
-            first = METHODS[name].starts_from
-            source = None if first is None else self.train(first, transition)
-        method = self._new_method(method_of(name), transition, len(data.train.labels))
+        elif (first := METHODS[name].starts_from) is not None:
+            source = self.train(first, transition)
+        method = self._new_method("ce" if name in self.folds else name, transition, len(data.train.labels))
         self.trained[name] = train(
             [self._new_network(name, number, source) for number in range(method.n_networks)],
             method,
@@ -154,7 +153,8 @@ class Stages:
 
     def estimate(self) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
-        estimate, unseen = estimate_posterior(self.posterior, estimator_name(self.config)), None
+        name = self.config.estimator or ("dual-t" if self.config.recipe == "paper" else None)
+        estimate, unseen = estimate_posterior(self.posterior, name), None
         if not self.folds and self.data.validation is not None:  # these rows judge the network
             unseen = (self.probs[self.posterior.n_samples :], self.data.validation.labels.cpu().numpy())
         return estimate, claims.doubt(estimate, unseen)
@@ -254,7 +254,7 @@ class RobustRun:
     def as_model(self, dataset: Dataset, **about: Any) -> Model:
         """Return the networks with all that predictions need, and what is said `about` them."""
         plain, network = self.to_dict(), self.config.network
-        center, scale = (np.array(moment, np.float64) for moment in dataset.moments)
+        center, scale = dataset.moments
         return Model(
             self.networks,
             network if isinstance(network, str) else None,
@@ -271,9 +271,10 @@ class RobustRun:
 def training_data(split: Split, device: str = "auto") -> TrainingData:
     """Return the parts of a split as standardised tensors on a device."""
     place, dataset = torch_device(device), split.dataset
+    mean, std = dataset.moments
 
     def part(samples: Any, labels: NDArray[Any]) -> Part:
-        return Part(as_inputs(samples, *dataset.moments, place), torch.from_numpy(labels).to(place))
+        return Part(as_inputs(samples, mean, std, place), torch.from_numpy(labels).to(place))
 
     rows = take_rows(dataset.train_x, np.concatenate([split.train_index, split.val_index]))
     test = None if dataset.test_x is None or dataset.test_y is None else part(dataset.test_x, dataset.test_y)

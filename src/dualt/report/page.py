@@ -24,7 +24,6 @@ from dualt.labels import visible_name
 from dualt.report.previews import cut, image_previews, text_previews
 from dualt.results.claims import footnote, headline
 from dualt.rows.entry import positions
-from dualt.transition import l1_error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -47,7 +46,6 @@ _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js",
 class ReportOptions(TypedDict, total=False):
     """The options of a report; see `render_report`."""
 
-    comparison: Sequence[TransitionEstimate]
     audit: Sheet | None
     images: Any
     texts: Sequence[str] | str | Path | None
@@ -78,7 +76,6 @@ def render_report(
     estimate: TransitionEstimate | None,
     issues: LabelIssues | None = None,
     *,
-    comparison: Sequence[TransitionEstimate] = (),
     audit: Sheet | None = None,
     images: Any = None,
     texts: Sequence[str] | str | Path | None = None,
@@ -103,8 +100,6 @@ def render_report(
         The matrix of the headline; None if the issues were found with a given matrix.
     issues
         Adds the list to review: the flagged examples, most suspect first, at most 10,000.
-    comparison
-        Several estimates, shown side by side.
     audit
         The sheet of `dualt audit`: listed instead of the suspects, and the label is shown once the class was chosen.
     images, texts
@@ -157,15 +152,9 @@ def render_report(
             "mostly": elsewhere.argmax(axis=1).tolist(),
             "share": _rounded(elsewhere.max(axis=1)),
         },
-        "methods": [{"name": other.estimator, "rates": _rounded(other.noise_rates, 4)} for other in comparison],
         "likely": _likely(lists, wrong),
         "lists": lists,
     }
-    if estimate is None:
-        given = shown.given if shown.labelled is None else shown.given[shown.labelled]
-        label_counts = np.bincount(given, minlength=len(shown.class_names))
-    else:
-        label_counts = estimate.diagnostics.label_counts
     n_samples = estimate.n_samples if estimate is not None else shown.n_labelled
     verdict = f"About {wrong.sum():,.0f} of {n_samples:,} labels are wrong, by the given matrix."
     page = _environment().get_template("page.html").render(
@@ -174,7 +163,6 @@ def render_report(
         class_names=shown.class_names,
         headline=verdict if estimate is None else headline(estimate, level),
         footnote=None if estimate is None or audit is not None else footnote(estimate),
-        label_counts=list(label_counts),
         n_samples=n_samples,
         expected_wrong=wrong.sum(),
         confusions=_confusions(wrong),
@@ -184,8 +172,6 @@ def render_report(
         lists=lists,
         command=command,
         votes=votes,
-        comparison=comparison,
-        distances=[l1_error(other.transition, shown.transition, normalize=True) for other in comparison],
         level=f"{100 * level:g}%",
         version=__version__,
         numbers=Markup(script_json(content)),  # noqa: S704
@@ -212,8 +198,8 @@ def script_json(value: Any) -> str:
 def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[list[int], dict[str, Any]]:
     """Return the flagged rows, probably wrong ones first, followed by those that an earlier review decided."""
     codes, known = {name: code for code, name in enumerate(issues.class_names)}, {}
-    for number, label in (reviewed or {}).items():
-        row = int(positions(issues.row_numbers, np.array([number], np.int64))[0])
+    found = positions(issues.row_numbers, np.array([*(reviewed or {})], np.int64)).tolist()
+    for row, (number, label) in zip(found, (reviewed or {}).items(), strict=True):
         if row < 0:
             raise InputError(f"Expected reviewed rows among the {len(issues):,} labels, got row {number}.")
         if str(label) not in codes:
@@ -286,29 +272,20 @@ def _review_list(
 
 def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any) -> dict[str, Any]:
     """Return the picture or the text of each row."""
+    texts = issues.texts if texts is None and images is None else texts
     if images is not None and texts is not None:
         raise InputError("Expected images or texts for the page, got both.")
-    found, texts = None, issues.texts if texts is None else texts
     if images is not None:
         names = issues.row_ids if issues.images is None else issues.images
-        found = image_previews(images, rows, n_samples=len(issues), ids=names)
-    elif texts is not None:
-        found = text_previews(texts, rows, n_samples=len(issues))
-    return {
-        "kind": found.kind if found else None,
-        "pixelated": bool(found and found.pixelated),
-        "previews": [found.content.get(row) for row in rows] if found else None,
-        "files": [found.names.get(row) for row in rows] if found and found.names else None,
-    }
+        return image_previews(images, rows, n_samples=len(issues), ids=names)._asdict()
+    return {"kind": None} if texts is None else text_previews(texts, rows, n_samples=len(issues))._asdict()
 
 
 def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
     """Return the classes of the heatmap: all, or those of the largest confusions."""
     if len(wrong) <= _MATRIX_CLASSES:
         return np.arange(len(wrong))
-    order = np.stack(np.divmod(np.argsort(wrong, axis=None)[::-1], len(wrong)), axis=1).ravel()
-    _, first = np.unique(order, return_index=True)
-    return np.sort(order[np.sort(first)[:_MATRIX_CLASSES]])
+    return np.sort(np.argsort(-np.maximum(wrong.max(axis=0), wrong.max(axis=1)), kind="stable")[:_MATRIX_CLASSES])
 
 
 def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:
@@ -333,11 +310,6 @@ def _rounded(values: NDArray[Any], decimals: int = 5) -> Any:
     return np.round(np.asarray(values, dtype=np.float64), decimals).tolist()
 
 
-def _percent(share: float) -> str:
-    value = 100 * share
-    return f"{value:.0f}%" if value in (0, 100) else f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
-
-
 @cache
 def _embedded() -> dict[str, str]:
     """Return the style, the script, and the policy that allows these two by their hashes."""
@@ -357,12 +329,11 @@ def _embedded() -> dict[str, str]:
 
 @cache
 def _environment() -> Environment:
-    loader, strict = PackageLoader("dualt.report"), StrictUndefined
-    environment = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("dualt.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["count"] = lambda number: f"{round(number):,}"
     # A class name is escaped, and isolated from the direction of the text around it.
-    environment.filters.update(
-        percent=_percent,
-        count=lambda number: f"{round(number):,}",
-        class_name=lambda name: Markup("<bdi>{}</bdi>").format(visible_name(name)),
-    )
+    environment.filters["class_name"] = lambda name: Markup("<bdi>{}</bdi>").format(visible_name(name))
     return environment

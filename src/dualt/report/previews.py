@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dualt.errors import FileError, InputError
+from dualt.errors import InputError
 from dualt.files import read_text
-from dualt.io.image_folder import by_name, match_names, visible
+from dualt.io.image_folder import match_names
 from dualt.io.load import load_array
 
 TEXT_LIMIT = 2_000
@@ -27,12 +27,12 @@ _PIXELATED_BELOW = 65
 
 
 class Previews(NamedTuple):
-    """A data URI or a text for each example, and the name of its file if it has one, by row number."""
+    """A data URI or a text for each example, and the names of their files if they have one."""
 
     kind: Literal["image", "text"]
-    content: Mapping[int, str]
+    previews: list[str]
     pixelated: bool = False
-    names: Mapping[int, str] = {}
+    files: list[str] | None = None
 
 
 def image_previews(
@@ -50,11 +50,12 @@ def image_previews(
     rows = [int(index) for index in indices]
     allowed = min(PICTURE_LIMIT, TOTAL_LIMIT // max(len(rows), 1))
     if isinstance(source, (str, Path)) and Path(source).is_dir():
-        files, content = match_files(Path(source), n_samples, ids), {}
-        for row in rows:
-            with opened_image(files[row]) as image:
-                content[row] = _data_uri(image, allowed)
-        return Previews("image", content, names={row: files[row].relative_to(source).as_posix() for row in rows})
+        matched, shown = match_files(Path(source), n_samples, ids), []
+        files = [matched[row] for row in rows]
+        for file in files:
+            with opened_image(file) as image:
+                shown.append(_data_uri(image, allowed))
+        return Previews("image", shown, files=[file.relative_to(source).as_posix() for file in files])
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() != ".npy":
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
@@ -72,8 +73,8 @@ def image_previews(
     if len(pixels) != n_samples:
         raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
     pixels = pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels
-    content = {row: _data_uri(Image.fromarray(pixels[row]), allowed) for row in rows}
-    return Previews("image", content, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
+    shown = [_data_uri(Image.fromarray(pixels[row]), allowed) for row in rows]
+    return Previews("image", shown, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
 
 
 def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *, n_samples: int) -> Previews:
@@ -88,7 +89,7 @@ def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *,
         source = source[:-1] if source[-1] == "" else source
     if len(source) != n_samples:
         raise InputError(f"Expected {n_samples:,} {where}, one per label, got {len(source):,}.")
-    return Previews("text", {int(row): cut(str(source[int(row)]), TEXT_LIMIT) for row in indices})
+    return Previews("text", [cut(str(source[int(row)]), TEXT_LIMIT) for row in indices])
 
 
 def cut(text: str, limit: int) -> str:
@@ -102,13 +103,8 @@ def match_files(folder: Path, n_samples: int, ids: Sequence[Any] | None = None) 
     With `ids`, a row's file is the one whose path inside the folder, whose name or whose stem is its id; other files
     are left alone. Without, the files must be named by the row numbers 0 to n - 1.
     """
-    files: list[Path] = []
-    try:
-        for child in visible(folder):
-            inside = (file for file in child.rglob("*") if file.is_file() and not file.name.startswith("."))
-            files += sorted(inside, key=by_name) if child.is_dir() else [child]
-    except OSError as error:
-        raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
+    found = (file for file in sorted(folder.rglob("*")) if not file.is_dir())
+    files = [file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     if not files:
         raise InputError(f"Expected image files in {folder}, got none.")
     if ids is not None:

@@ -7,14 +7,6 @@ from dualt.reproduce.runs import RunSpec, runs_of
 from dualt.reproduce.sweep import read_records, run_sweep
 
 __all__ = [
-    "EXPERIMENTS",
-    "PROFILES",
-    "Experiment",
-    "RunSpec",
-    "load_experiment",
-    "read_records",
-    "render",
-    "results_of",
-    "run_sweep",
-    "runs_of",
-]
+    "EXPERIMENTS", "PROFILES", "Experiment", "RunSpec", "load_experiment", "read_records", "render", "results_of",
+    "run_sweep", "runs_of",
+]  # fmt: skip

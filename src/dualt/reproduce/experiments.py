@@ -22,16 +22,17 @@ PROFILES = ("smoke", "laptop", "paper-text", "paper")
 
 # TOML has no null: this word removes a value that a lower layer has set.
 _NONE = "none"
+_EXPECTED = {int: "a whole number of at least 1", float: "a number", bool: "true or false", str: "a name"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpec:
     """How posteriors are trained; `None` means as published.
 
-    `optimizer`, with `learning_rate`, applies to every stage; without it, `learning_rate` applies to `ce` only. With
-    `folds` above 1 the probabilities are out of fold; 1 is in sample, as in the paper. `whole_validation` subsamples
-    the training part only, as the authors' code does. `pool` (points that both parts are drawn from), `standardize` and
-    `n_test` apply to the synthetic data, `stem` to ResNets, `batch_norm` to multi-layer perceptrons.
+    `optimizer`, with `learning_rate`, applies to every stage; without it, `learning_rate` applies to `ce` only.
+    `whole_validation` subsamples the training part only, as the authors' code does. `pool` (points that both parts are
+    drawn from), `standardize` and `n_test` apply to the synthetic data, `stem` to ResNets, `batch_norm` to multi-layer
+    perceptrons.
     """
 
     stem: Literal["auto", "full", "imagenet"] | None = None
@@ -44,8 +45,6 @@ class TrainingSpec:
     momentum: float | None = None
     schedule: Literal["steps", "one-cycle"] | None = None
     optimizer: Literal["sgd", "adam"] | None = None
-    folds: int = 1
-    validation_fraction: float = 0.2
     whole_validation: bool = False
     pool: int | None = None
     standardize: bool = False
@@ -91,14 +90,7 @@ class Experiment(TrainingSpec):
 
 
 def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None) -> Experiment:
-    """Return the experiment `name` with the settings of a profile, and `changes` on top, as values or as texts.
-
-    Examples
-    --------
-    >>> experiment = load_experiment("figure2", "paper", {"seeds": 2, "sizes": "500, 1000"})
-    >>> experiment.noise, experiment.seeds, experiment.sizes
-    (('sym-20', 'pair-45'), 2, (500.0, 1000.0))
-    """
+    """Return the experiment `name` with the settings of a profile, and `changes` on top, as values or as texts."""
     check_names("experiment", (name,), (*EXPERIMENTS, "all"))
     check_names("profile", (profile,), PROFILES)
     preset = tomllib.loads((files("dualt.reproduce") / "presets" / f"{name}.toml").read_text(encoding="utf-8"))
@@ -140,14 +132,10 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
                 value = tomllib.loads(f"x = {value}")["x"]
     if origin is Literal:
         expected, fits = " or ".join(map(repr, arguments)), value in arguments
-    elif hint is int:
-        expected, fits = "a whole number of at least 1", type(value) is int and value >= 1
-    elif hint is float:
-        expected, fits = "a number", type(value) in (int, float)
     else:
-        expected = {bool: "true or false", str: "a name"}.get(hint, "a table")
-        fits = hint is Any or (isinstance(hint, type) and isinstance(value, hint))
-    if not fits:
+        expected = _EXPECTED.get(hint, "a table")
+        fits = hint is Any or type(value) is hint or (hint is float and type(value) is int)
+    if not fits or (hint is int and value < 1):
         raise InputError(f"Expected {expected} for {name}, got {value!r}.")
     return float(value) if hint is float else value
 
@@ -160,13 +148,7 @@ def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None
 
 
 def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the settings of texts like `epochs=20`, for `load_experiment`.
-
-    Examples
-    --------
-    >>> parse_changes(["epochs=20", "network.mnist=lenet", "sizes=0.1,1.0"])
-    {'epochs': '20', 'network': {'mnist': 'lenet'}, 'sizes': '0.1,1.0'}
-    """
+    """Return the settings of texts like `epochs=20`, `network.mnist=lenet` and `sizes=0.1,1.0`."""
     changes: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -30,11 +30,11 @@ from dualt.nn.run import OnStage, Stages, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, TRUE, PosteriorSpec, RunSpec, base_name
 from dualt.transition import l1_error
-from dualt.validation import check_transition
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+_VALIDATION = 0.2
 _CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
 # Options that not every network has: passed on only if they are set.
 _NETWORK_DEFAULTS = {"width": 1, "stem": None, "batch_norm": False}
@@ -48,18 +48,19 @@ class Posterior:
 
     def __init__(self, spec: PosteriorSpec, folder: Path | None, n_jobs: int | None, on_epoch: OnStage | None) -> None:
         dataset = _load(spec)
-        options: dict[str, Any] = {"random_state": spec.seed, "validation_fraction": spec.validation_fraction}
+        transition, sizes = None, {}
+        if spec.noise != GIVEN:
+            transition = from_name(spec.noise, dataset.n_classes, random_state=spec.seed)
         if spec.size != 1 and (spec.dataset != "synthetic" or spec.whole_validation):
             total = len(dataset.train_y)
             if spec.whole_validation:
-                total -= round(spec.validation_fraction * total)
+                total -= round(_VALIDATION * total)
             n_samples = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
-            options["n_train" if spec.whole_validation else "n_samples"] = n_samples
-        transition = None if spec.matrix is None else check_transition(spec.matrix, dataset.n_classes)
-        if spec.matrix is None and spec.noise != GIVEN:
-            transition = from_name(spec.noise, dataset.n_classes, random_state=spec.seed)
+            sizes["n_train" if spec.whole_validation else "n_samples"] = n_samples
         self.spec = spec
-        self.split = split_dataset(dataset, transition, **options)
+        self.split = split_dataset(
+            dataset, transition, random_state=spec.seed, validation_fraction=_VALIDATION, **sizes
+        )
         config = _config(spec, n_jobs)
         data = training_data(self.split, config.device)
         kept = None if folder is None else make_folder(folder)
@@ -162,7 +163,7 @@ def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None)
         network_options={name: value for name, value in options.items() if value != _NETWORK_DEFAULTS[name]},
         weights=spec.weights,
         recipes=recipes,
-        folds=spec.folds,
+        folds=1,
         augment=spec.augment,
         n_jobs=n_jobs,
         random_state=spec.seed,

@@ -7,13 +7,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from dualt.datasets import REGISTRY
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS
-from dualt.io import load_transition
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
 from dualt.nn.samples import AUGMENTATIONS
@@ -26,15 +24,14 @@ FORMAT = 2
 GIVEN = "given"  # labels that are noisy as they come, with an unknown matrix
 TRUE = "true"  # the known matrix of the noise
 HELD_OUT = "-held-out"  # estimate from the probabilities of the validation part
-_MATRIX_FILES = (".json", ".npy", ".csv")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorSpec(TrainingSpec):
     """One training of the noisy posterior. The field names are part of the identity.
 
-    `noise` is a name like `sym-20`, `clean` or `given`, or the path of the file that `matrix` was read from. `size` is
-    the number of samples to train (and validate) on, or up to 1 a share of the data set.
+    `noise` is a name like `sym-20`, `clean` or `given`. `size` is the number of samples to train (and validate) on, or
+    up to 1 a share of the data set.
     """
 
     dataset: str
@@ -43,7 +40,6 @@ class PosteriorSpec(TrainingSpec):
     seed: int
     network: str
     width: float = 1.0
-    matrix: tuple[tuple[float, ...], ...] | None = None
     augment: str | None = None
 
     @property
@@ -119,12 +115,9 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
 
 def _posterior(experiment: Experiment, dataset: str, noise: str, size: float, seed: int) -> PosteriorSpec:
     own = {field.name: getattr(experiment, field.name) for field in fields(TrainingSpec)}
+    noise = noise if noise == GIVEN else canonical_noise(noise)
     own |= {"dataset": dataset, "noise": noise, "size": size, "seed": seed, "network": experiment.network[dataset]}
     own |= {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
-    if Path(noise).suffix.lower() in _MATRIX_FILES:
-        own["matrix"] = tuple(tuple(map(float, row)) for row in load_transition(noise)[0])
-    elif noise != GIVEN:
-        own["noise"] = canonical_noise(noise)
     # Settings that do not apply are not part of the identity.
     if dataset != "synthetic":
         own |= {"n_test": None, "pool": None, "standardize": False}

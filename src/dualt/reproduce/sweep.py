@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -63,11 +62,11 @@ def append_record(out: str | Path, record: Record) -> None:
     path = Path(out) / RECORDS
     line = json_text(record, indent=None).encode() + b"\n"
     try:
-        with path.open("a+b", buffering=0) as file:
+        with path.open("a+b") as file:
             # Start on a line of its own after an interrupted write.
             torn = file.tell() > 0 and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n"
-            if file.write(b"\n" * torn + line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            file.write(b"\n" * torn + line)
+            file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise FileError(f"Cannot write {path}: {error.strerror or error}. {_KEPT}") from error

@@ -23,8 +23,9 @@ class Fit:
     `support` is the number of labels behind each row, and `resample` draws the matrix of one bootstrap resample: a
     function of a module, so that estimates can be pickled. `t_club` is P(Y' | Y), read at the rows `anchors`;
     `spade_counts` counts intermediate class and given label. `rate_interval` is what may be claimed of the share of
-    wrong labels: at least, at most (1 where nothing can be). `determined` says whether an expert could always tell the
-    class from the example, `audit` what verified labels have shown.
+    wrong labels: at least, at most (1 where nothing can be). `clean_prior` holds the shares of the true classes, by
+    default those that label shares and matrix imply. `determined` says whether an expert could always tell the class
+    from the example, `audit` what verified labels have shown.
     """
 
     transition: Matrix
@@ -34,5 +35,6 @@ class Fit:
     spade_counts: NDArray[np.int64] | None = None
     anchors: NDArray[np.int64] | None = None
     rate_interval: tuple[float, float] | None = None
+    clean_prior: NDArray[np.float64] | None = None
     determined: bool | None = None
     audit: AuditResult | None = None

@@ -6,31 +6,28 @@ needed, here and nowhere else. Any of its schedulers does: threads, processes, o
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from logging import CRITICAL
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt import __version__
-from dualt.errors import InputError, LabelsError, ProbabilitiesError, naming_extra
+from dualt.errors import InputError, ProbabilitiesError, naming_extra
 from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.rows.chunks import count_pairs
-from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, PairsOf, Result, check_blocks
+from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, PairsOf, Result
 from dualt.rows.summary import PosteriorSummary, merge
 from dualt.validation import (
     ClassNames,
-    as_probability_table,
+    align_labels,
     check_probability_shape,
     check_same_length,
-    index_of,
     names_of_columns,
-    scale_with_warning,
+    scale_rounded,
 )
 
 # Blocks whose results travel together, so that memory here stays bounded.
@@ -42,23 +39,20 @@ _TIMEOUT, _TIMEOUT_OF_WORKERS = "5s", "30s"
 def connected(address: str) -> Iterator[Any]:
     """Open a client of the scheduler at `address`, or of two worker processes started here if that is `local`.
 
-    Within the block, Dask computes there. Workers must have this version of dualt.
+    Within the block, Dask computes there.
     """
     with naming_extra("Running on a Dask cluster"):
-        from distributed import Client, LocalCluster
+        from distributed import Client
 
-    with ExitStack() as stack:
-        if address == "local":
-            options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-            yield stack.enter_context(Client(stack.enter_context(LocalCluster(n_workers=2, **options))))
-            return
-        try:
-            client = stack.enter_context(Client(address, timeout=_TIMEOUT))
-        except Exception as error:  # an address decides which library speaks, and fails in its own way
-            raise InputError(
-                f"Expected a Dask scheduler at {address}, but none answers ({error or type(error).__name__}). Start one"
-                " with 'dask scheduler', or leave --dask away. Nothing was changed."
-            ) from error
+    local = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": CRITICAL}
+    try:
+        opened = Client(**local) if address == "local" else Client(address, timeout=_TIMEOUT)
+    except Exception as error:  # an address decides which library speaks, and fails in its own way
+        raise InputError(
+            f"Expected a Dask scheduler at {address}, but none answers ({error or type(error).__name__}). Start one"
+            " with 'dask scheduler', or leave --dask away. Nothing was changed."
+        ) from error
+    with opened as client:
         try:
             client.wait_for_workers(1, timeout=_TIMEOUT_OF_WORKERS)
         except TimeoutError:
@@ -66,23 +60,12 @@ def connected(address: str) -> Iterator[Any]:
                 f"Expected workers at {address}, got none in {_TIMEOUT_OF_WORKERS}. Start some with"
                 f" 'dask worker {address}'."
             ) from None
-        for worker, found in client.get_versions(packages=["dualt"])["workers"].items():
-            version = found["packages"]["dualt"]
-            if version != __version__:
-                raise InputError(
-                    f"Expected dualt {__version__} on every worker, got {version or 'none'} on {worker}. Install the"
-                    " same version there."
-                )
         yield client
 
 
 @dataclass(frozen=True)
 class DaskPosterior(NoisyPosterior):
-    """A `NoisyPosterior` whose blocks lie elsewhere: the `source` of each is the delayed block.
-
-    Summaries and counts are made where the blocks are, and merged there. `map` runs its function there and
-    fetches the results in order, those of a few blocks at a time.
-    """
+    """A `NoisyPosterior` whose blocks are elsewhere, and summarised there: their `source` is the delayed block."""
 
     @classmethod
     def of(cls, posterior: NoisyPosterior) -> DaskPosterior:
@@ -100,7 +83,7 @@ class DaskPosterior(NoisyPosterior):
         return summary
 
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
-        """Yield `function(probabilities, label codes)` of every chunk, in order; it runs where the blocks are."""
+        """Yield `function(probabilities, label codes)` of every chunk, in order, from a few blocks at a time."""
         tasks = self.delayed_map(function)
         for low in range(0, len(tasks), _AT_A_TIME):
             for results in compute(*tasks[low : low + _AT_A_TIME]):
@@ -119,23 +102,9 @@ class DaskPosterior(NoisyPosterior):
         counts: NDArray[np.int64] = self._combine(sum, parts)
         return counts
 
-    def take(self, indices: NDArray[np.intp]) -> Chunk:
-        """Return the probabilities and label codes of the rows of these numbers, in their order."""
-        order = np.argsort(indices, kind="stable")
-        limits = np.searchsorted(indices[order], self.block_starts)
-        places = [
-            indices[order[low:high]] - start
-            for (low, high), start in zip(pairwise(limits), self.block_starts, strict=False)
-        ]
-        tasks = self._each(lambda rows, places: rows.take(places), places)
-        wanted = [task for task, own in zip(tasks, places, strict=True) if len(own)]
-        probs, codes = np.empty((len(order), self.n_classes), self.dtype), np.empty(len(order), np.intp)
-        low = 0
-        for rows, labels in compute(*wanted):
-            there = order[low : low + len(labels)]
-            probs[there], codes[there] = rows, labels
-            low += len(labels)
-        return probs, codes
+    def _take_from(self, places: Mapping[int, NDArray[np.intp]]) -> Iterable[Chunk]:
+        tasks = self._each(lambda rows, own: rows.take(own), [places.get(number) for number in range(len(self.blocks))])
+        return compute(*(tasks[number] for number in places))
 
     def _each(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """Return the delayed `work(posterior of the rows, ...)` of every block, with its own of all arguments."""
@@ -189,101 +158,35 @@ def open_collections(
 ) -> tuple[tuple[Block, ...], LabelCoder]:
     """Return the blocks and the coder of Dask probabilities and of labels, Dask's or in memory.
 
-    Sizes that Dask does not know are computed first. Labels are cut like the probabilities; those in memory travel as
-    class numbers. A `coder` that is given is used. Where both have an index, the two are compared.
+    Sizes that Dask does not know are computed first. Labels are read here, and travel as class numbers.
     """
-    if not (_is_frame(pred_probs) or hasattr(type(pred_probs), "chunks")):
+    if not hasattr(type(pred_probs), "columns") and not hasattr(type(pred_probs), "chunks"):
         raise ProbabilitiesError(f"Expected a Dask array or data frame, got {type(pred_probs).__name__}.")
-    rows, own = _index(pred_probs), _index(noisy_labels)
-    if rows is not None and own is not None and len(rows) == len(own) and not rows.equals(own):
-        raise InputError(
-            "Expected labels with the index of the probabilities, got another index or order: they may be of other"
-            " rows. Reorder them by that index, or pass labels.to_numpy(), of Dask's labels.to_dask_array(), if the"
-            " rows are the same."
-        )
-    if _is_frame(pred_probs):
-        names, n_classes = names_of_columns(pred_probs.columns), len(pred_probs.columns)
-        dtype = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in pred_probs.dtypes))
-        tables = pred_probs.to_delayed()
-        lengths = list(compute(*map(delayed(len), tables)))
-    else:
-        check_probability_shape(pred_probs)
-        whole = _known_chunks(pred_probs)
-        tables, lengths = whole.to_delayed().ravel().tolist(), list(whole.chunks[0])
-        names, n_classes, dtype = None, whole.shape[1], whole.dtype
-    kept = [(table, length) for table, length in zip(tables, lengths, strict=True) if length]
-    if not kept:
+    aligned = align_labels(pred_probs, compute(noisy_labels)[0] if is_dask(noisy_labels) else noisy_labels)
+    names = None
+    if hasattr(type(pred_probs), "columns") and pred_probs.ndim == 2:  # a series has columns too
+        names, kinds = names_of_columns(pred_probs.columns), pred_probs.dtypes
+        numeric = (getattr(kind, "numpy_dtype", kind) if kind.kind in "fiub" else object for kind in kinds)
+        pred_probs = pred_probs.astype(np.result_type(*numeric)).to_dask_array()
+    check_probability_shape(pred_probs)
+    if np.isnan(pred_probs.shape[0]):
+        pred_probs = pred_probs.copy()  # its sizes are set in place
+        pred_probs.compute_chunk_sizes()
+    table = pred_probs.rechunk({1: -1})
+    n_samples, n_classes = table.shape
+    if n_samples == 0:
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
-    lengths = [length for _, length in kept]
-    class_names = names if class_names is None else class_names
-    if is_dask(noisy_labels):
-        labels, example = _dask_labels(noisy_labels, lengths, coder is None)
-        coder = coder or LabelCoder.for_labels(example, n_classes, class_names)
-    else:
-        given = as_label_array(noisy_labels)
-        check_same_length(sum(lengths), len(given))
-        coder = coder or LabelCoder.for_labels(given, n_classes, class_names)
-        labels = np.split(coder.encode_small(given), np.cumsum(lengths)[:-1])
-        coder = LabelCoder(coder.names, by_name=False)
+    given = as_label_array(aligned)
+    check_same_length(n_samples, len(given))
+    coder = coder or LabelCoder.for_labels(given, n_classes, names if class_names is None else class_names)
+    labels = np.split(coder.encode_small(given), np.cumsum(table.chunks[0])[:-1])
     blocks = tuple(
-        Block(delayed(_block)(table, part), length, n_classes, dtype)
-        for (table, length), part in zip(kept, labels, strict=True)
+        Block(delayed(_block)(part, own), len(own), n_classes, table.dtype)
+        for part, own in zip(table.to_delayed().ravel(), labels, strict=True)
+        if len(own)
     )
-    check_blocks(blocks)
-    return blocks, coder
+    return blocks, LabelCoder(coder.names, by_name=False)
 
 
-def _is_frame(collection: Any) -> bool:
-    # A series has columns too, and a delayed value whatever it is asked for.
-    return hasattr(type(collection), "columns") and collection.ndim == 2
-
-
-def _known_chunks(array: Any) -> Any:
-    """Return the array with sizes that are known and whole rows in every chunk."""
-    if any(np.isnan(length) for lengths in array.chunks for length in lengths):
-        array = array.copy()  # its sizes are set in place
-        array.compute_chunk_sizes()
-    return array.rechunk({1: -1}) if array.ndim > 1 and array.numblocks[1] > 1 else array
-
-
-def _index(values: Any) -> Any:
-    """Return the index of a data frame or series, pandas' or Dask's; None without one."""
-    if not is_dask(values):
-        return index_of(values)
-    return values.index.compute() if hasattr(type(values), "index") else None
-
-
-def _dask_labels(noisy_labels: Any, lengths: list[int], find: bool) -> tuple[list[Any], NDArray[Any]]:
-    """Return the delayed labels of every partition of the probabilities, and labels as an example; all, to `find`."""
-    if not hasattr(type(noisy_labels), "ndim"):
-        raise LabelsError(f"Expected labels as a Dask array or series, got {type(noisy_labels).__name__}.")
-    if _is_frame(noisy_labels):
-        if len(noisy_labels.columns) != 1:
-            raise LabelsError("Expected one column of labels, got a data frame of several. Pass the column of labels.")
-        noisy_labels = noisy_labels[noisy_labels.columns[0]]
-    if hasattr(type(noisy_labels), "to_dask_array"):
-        plain = isinstance(noisy_labels.dtype, np.dtype)
-        noisy_labels = (noisy_labels if plain else noisy_labels.astype(object)).to_dask_array()
-    array = _known_chunks(noisy_labels)
-    check_same_length(sum(lengths), len(array))
-    array = array.rechunk({0: tuple(lengths)})
-    labels = [delayed(_label_array)(part, number) for number, part in enumerate(array.to_delayed().ravel().tolist())]
-    if isinstance(array.dtype, np.dtype) and array.dtype.kind in "biuf":
-        return labels, as_label_array(np.zeros((1, *array.shape[1:]), array.dtype))
-    if not find:
-        return labels, np.empty(0)
-    found = compute(*map(delayed(np.unique), labels))
-    textual = any(part.dtype.kind == "U" for part in found)
-    return labels, np.unique(np.concatenate([part.astype(str) for part in found])) if textual else found[0]
-
-
-def _block(pred_probs: Any, labels: NDArray[Any]) -> Block:
-    return Block.of_arrays(scale_with_warning(as_probability_table(pred_probs)[0]), labels)
-
-
-def _label_array(labels: Any, number: int) -> NDArray[Any]:
-    """Return the labels of a partition as an array; an error says which it is, since its rows count from 0."""
-    try:
-        return as_label_array(labels)
-    except LabelsError as error:
-        raise LabelsError(f"In partition {number}: {error}") from None
+def _block(pred_probs: NDArray[Any], labels: NDArray[Any]) -> Block:
+    return Block.of_arrays(scale_rounded(pred_probs, stacklevel=2), labels)

@@ -15,12 +15,11 @@ from dualt.validation import (
     ClassNames,
     align_labels,
     as_probability_table,
-    check_n_classes,
     check_n_jobs,
     check_probability_chunk,
     check_same_length,
-    is_frame,
-    scale_with_warning,
+    index_of,
+    scale_rounded,
 )
 
 # The page's script holds numbers as floats, which distinguish whole numbers up to here.
@@ -40,18 +39,15 @@ def as_posterior(
 ) -> NoisyPosterior:
     """Return the posterior of anything that looks like probabilities and labels, without copying arrays.
 
-    `pred_probs` is (n_samples, n_classes): an array, memory map, list, data frame, or one of Dask's collections, which
-    stays where it is; of several models, a list of such arrays, an array (n_models, n_samples, n_classes), or what
-    `dualt.cross_fit` returns. `noisy_labels` is (n_samples,) or one-hot; a series is brought into the order of the
-    index that a data frame of probabilities has, and rows whose label is missing (None, NaN, the empty text) are left
-    out: `NoisyPosterior.labelled` has the positions of the others. `class_names` are in the order of the columns, by
-    default those of a data frame's columns, else those of the labels; a `coder` that is given reads the labels, and has
-    the names.
+    `pred_probs` is (n_samples, n_classes): an array, memory map, list, data frame or Dask collection; for several
+    models a list of arrays, an array (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns.
+    `noisy_labels` is (n_samples,) or one-hot; a series is brought into the order of a data frame's index, and rows
+    without a label (None, NaN, the empty text) are left out. `class_names` are in the order of the columns, by default
+    those of a data frame, else those of the labels; a `coder` that is given reads the labels, and has the names.
 
-    `n_jobs` threads read the rows (−1: as many as there are cores), and `on_progress` is called with how many rows of
-    how many a pass has read. `out_of_fold`, whether the classifier had not seen the rows, and `determined`, whether an
-    expert could always tell the class from the example, are by default what the probabilities say, as those of
-    `dualt.cross_fit` do.
+    `on_progress` is called with how many rows of how many a pass has read. `out_of_fold`, whether the classifier had
+    not seen the rows, and `determined`, whether an expert could always tell the class from the example, are by default
+    what the probabilities of `dualt.cross_fit` say.
     """
     n_jobs = check_n_jobs(n_jobs)
     # A data frame may have a column of that name.
@@ -62,10 +58,9 @@ def as_posterior(
     if is_dask(pred_probs):
         blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, determined=determined)
-    members, pred_probs = _split_members(pred_probs)
+    members, pred_probs, mean = _split_members(pred_probs)
     table, columns = as_probability_table(pred_probs)
-    table = scale_with_warning(table, stacklevel=4)
-    check_n_classes(table.shape[1])
+    table = scale_rounded(table, stacklevel=4) if mean is None else mean
     labels = as_label_array(align_labels(pred_probs, noisy_labels), missing=True)
     check_same_length(len(table), len(labels))
     missing = np.flatnonzero(is_missing(labels))
@@ -82,27 +77,22 @@ def as_posterior(
     return NoisyPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
 
 
-def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any]:
-    """Return the probabilities of several models, None if there is one, and their mean or the one's."""
+def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any, NDArray[Any] | None]:
+    """Return the probabilities of several models, None if there is one; those of the first; and the mean of several."""
     members = getattr(pred_probs, "members", None)
-    if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean too
-        return members if len(members) > 1 else None, pred_probs
-    try:
-        is_list = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0
-        n_axes = 1 + len(np.shape(pred_probs[0])) if is_list else len(getattr(pred_probs, "shape", ()))
-    except ValueError:  # rows with different numbers of entries, which are refused where they are read
-        n_axes = 2
+    if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean itself
+        return members if len(members) > 1 else None, pred_probs, None
+    listed = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0
+    n_axes = len(getattr(pred_probs[0] if listed else pred_probs, "shape", ())) + listed
     if n_axes != 3 or not len(pred_probs):
-        return None, pred_probs
+        return None, pred_probs, None
     stacked, first = _stacked(pred_probs), pred_probs[0]
     if len(stacked) == 1:
-        return None, first
-    mean = stacked.mean(axis=0)
-    if not (is_frame(first) and hasattr(first, "index")):
-        return stacked, mean
-    if not all(first.index.equals(given.index) for given in pred_probs):
+        return None, first, None
+    index = index_of(first)
+    if index is not None and not all(index.equals(index_of(given)) for given in pred_probs):
         raise InputError("Expected the rows of all models in one order, got data frames with different indices.")
-    return stacked, type(first)(mean, index=first.index, columns=first.columns)
+    return stacked, first, stacked.mean(axis=0)
 
 
 def _stacked(given: Any) -> NDArray[np.float32]:
@@ -111,7 +101,7 @@ def _stacked(given: Any) -> NDArray[np.float32]:
     names: Any = None
     for number, probs in enumerate(given):
         table, columns = as_probability_table(probs)
-        table = scale_with_warning(table, stacklevel=6)
+        table = scale_rounded(table, stacklevel=6)
         with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
             table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
         check_probability_chunk(table, 0)

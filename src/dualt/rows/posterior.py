@@ -6,7 +6,7 @@ data were cut into blocks changes no count of the first pass; later passes read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
@@ -21,10 +21,12 @@ from dualt.rows.chunks import count_pairs, working_dtype
 from dualt.rows.scaling import likeliest_power
 from dualt.rows.summary import PosteriorSummary, merge, sample_rows, summarize
 from dualt.transition import chunk_rows
-from dualt.validation import ClassNames, check_n_classes, check_n_jobs
+from dualt.validation import ClassNames, check_n_jobs
 
 Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 Chunk: TypeAlias = tuple[NDArray[Any], Codes]
+# Number of the block, number of the first row, probabilities, labels.
+Part: TypeAlias = tuple[int, int, NDArray[Any], NDArray[Any]]
 # Called with how many rows of how many a pass has read.
 Progress: TypeAlias = Callable[[int, int], None]
 Item = TypeVar("Item")
@@ -40,20 +42,17 @@ MERGED_TOGETHER = 8
 _CHUNKS_AT_ONCE = 8
 # The power is fitted on as many sampled rows as have this many probabilities, from 512 to 4,096.
 _POWER_ENTRIES = 1 << 20
-# Rows that are copied at a time where some others have no label.
-_COPIED_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Block:
     """Consecutive rows of probabilities and their given labels: two arrays, or a file.
 
-    `source` yields (probabilities, labels), as many rows at a time as fit memory; it can be called any number of times,
-    and one that reads files pickles as their paths. `n_given` counts rows with and without a label, `missing` has the
-    places of those without, ascending, which are left out. Errors call the block `name`, a path or nothing.
+    `source` returns both; one that reads files pickles as their paths. `n_given` counts rows with and without a label,
+    `missing` has the places of those without, which are left out. Errors call the block `name`, a path or nothing.
     """
 
-    source: Callable[[], Iterable[Rows]]
+    source: Callable[[], Sequence[NDArray[Any]]]
     n_given: int
     n_classes: int
     dtype: np.dtype[Any]
@@ -63,38 +62,28 @@ class Block:
     @classmethod
     def of_arrays(cls, probs: NDArray[Any], labels: NDArray[Any], name: str = "", missing: Sequence[int] = ()) -> Block:
         """Take two arrays or memory maps of the same length."""
-        return cls(partial(iter, [(probs, labels)]), len(probs), probs.shape[1], probs.dtype, name, missing)
+        return cls(partial(tuple, (probs, labels)), len(probs), probs.shape[1], probs.dtype, name, missing)
 
     @property
     def n_rows(self) -> int:
         """Number of rows with a label."""
         return self.n_given - len(self.missing)
 
-    def read(self) -> Iterator[Rows]:
-        """Yield (probabilities, labels) of the rows that have a label."""
-        start, n_columns = 0, self.n_classes
+    def read(self) -> Rows:
+        """Return the probabilities and labels of the rows that have a label: copies if some have none."""
         try:
-            for probs, labels in self.source():
-                n_columns = probs.shape[1]
-                low, high = np.searchsorted(self.missing, (start, start + len(labels)))
-                if n_columns != self.n_classes:
-                    break
-                if low == high:
-                    yield probs, labels
-                else:
-                    labelled = np.delete(np.arange(len(labels)), np.subtract(self.missing[low:high], start))
-                    for first in range(0, len(labelled), _COPIED_ROWS):
-                        some = labelled[first : first + _COPIED_ROWS]
-                        yield probs[some], labels[some]
-                start += len(labels)
-                del probs, labels  # before the next are made
+            probs, labels = self.source()
         except InputError as error:
             raise in_block(error, self.name) from None
-        if (start, n_columns) != (self.n_given, self.n_classes):
+        if probs.shape != (self.n_given, self.n_classes):
             raise FileError(
-                f"Expected {self.n_given:,} rows of {self.n_classes} classes in {self.name} as before, got {start:,}"
-                f" of {n_columns}: it changed while it was read."
+                f"Expected {self.n_given:,} rows of {self.n_classes} classes in {self.name} as before, got shape"
+                f" {probs.shape}: it changed while it was read."
             )
+        if len(self.missing):
+            labelled = np.delete(np.arange(self.n_given), self.missing)
+            return probs[labelled], labels[labelled]
+        return probs, labels
 
 
 def in_block(error: InputError, block: str, start: int = 0, *, unlabelled: bool = False) -> InputError:
@@ -102,28 +91,6 @@ def in_block(error: InputError, block: str, start: int = 0, *, unlabelled: bool 
     counted = f" (Its first row counts as {start:,}.)" if start else ""
     counted += " (Rows without a label are not counted.)" if unlabelled else ""
     return type(error)(f"{f'In {block}: ' if block else ''}{error}{counted}")
-
-
-def check_blocks(blocks: Sequence[Block]) -> None:
-    """Refuse no blocks, and blocks that do not have the same number of classes."""
-    if not blocks:
-        raise InputError("Expected at least one block of rows, got none.")
-    first = blocks[0]
-    check_n_classes(first.n_classes)
-    for block in blocks:
-        if block.n_classes != first.n_classes:
-            wanted = f"{first.n_classes} columns of probabilities in {block.name} as in {first.name}"
-            raise InputError(f"Expected {wanted}, got {block.n_classes}.")
-
-
-def coder_for(blocks: Sequence[Block], class_names: ClassNames | None = None) -> LabelCoder:
-    """Return the coder of the labels of all blocks; without names, textual classes are those that occur in any."""
-    kinds = [next(labels for _, labels in block.read() if len(labels))[:1].copy() for block in blocks]
-    example = next((labels for labels in kinds if labels.dtype.kind == "U"), kinds[0])
-    if example.dtype.kind == "U" and class_names is None:
-        found = {str(name) for block in blocks for _, labels in block.read() for name in np.unique(labels)}
-        example = np.array(sorted(found))
-    return LabelCoder.for_labels(example, blocks[0].n_classes, class_names)
 
 
 def ordered_map(
@@ -170,9 +137,13 @@ class NoisyPosterior:
         n_jobs: int = 1,
         on_progress: Progress | None = None,
     ) -> NoisyPosterior:
-        """Take blocks of rows, which may be larger than memory together; at least one."""
-        check_blocks(blocks)
-        return cls(tuple(blocks), coder_for(blocks, class_names), check_n_jobs(n_jobs), on_progress)
+        """Take blocks of rows of the same classes; without names, textual classes are those that occur in any."""
+        kinds = [block.read()[1][:1].copy() for block in blocks]
+        example = next((labels for labels in kinds if labels.dtype.kind == "U"), kinds[0])
+        if example.dtype.kind == "U" and class_names is None:
+            example = np.array(sorted({str(name) for block in blocks for name in np.unique(block.read()[1])}))
+        coder = LabelCoder.for_labels(example, blocks[0].n_classes, class_names)
+        return cls(tuple(blocks), coder, check_n_jobs(n_jobs), on_progress)
 
     @property
     def n_classes(self) -> int:
@@ -224,16 +195,16 @@ class NoisyPosterior:
         """The summary of all rows; the first use reads and validates them."""
         kept, sampled = self._codes, self.sampled_rows
 
-        def summarize_part(part: tuple[Block, int, int, NDArray[Any], NDArray[Any]]) -> PosteriorSummary:
-            block, block_start, low, probs, labels = part
+        def summarize_part(part: Part) -> PosteriorSummary:
+            number, low, probs, labels = part
             start, end = self.start + low, self.start + low + len(labels)
             codes = kept[low : low + len(labels)]
             own = sampled[slice(*np.searchsorted(sampled, [start, end]))]
             try:
                 return summarize(probs, labels, self.coder, start=start, sampled=own, codes=codes)
             except InputError as error:
-                unlabelled = self.n_given > self.n_samples
-                raise in_block(error, block.name, self.start + block_start, unlabelled=unlabelled) from None
+                first, unlabelled = self.start + self.block_starts[number], self.n_given > self.n_samples
+                raise in_block(error, self.blocks[number].name, first, unlabelled=unlabelled) from None
 
         # Few parts, yet enough for all threads.
         entries = np.clip(self.n_samples * self.n_classes // self.n_jobs, _LEAST_ENTRIES, _PART_ENTRIES)
@@ -246,15 +217,14 @@ class NoisyPosterior:
                 merged = [merge(merged)]
         return merge(merged)
 
-    def _cut(self, rows: int) -> Iterator[tuple[Block, int, int, NDArray[Any], NDArray[Any]]]:
-        """Yield (block, its first row, first row, probabilities, labels) of at most `rows` rows at a time."""
-        for block, block_start in zip(self.blocks, self.block_starts, strict=False):
-            start = block_start
-            for probs, labels in block.read():
-                for low in range(0, len(labels), rows):
-                    yield block, block_start, start + low, probs[low : low + rows], labels[low : low + rows]
-                start += len(labels)
-                del probs, labels  # before the block makes the next
+    def _cut(self, rows: int) -> Iterator[Part]:
+        """Yield the rows of all blocks, at most `rows` at a time."""
+        for number, block in enumerate(self.blocks):
+            probs, labels = block.read()
+            for low in range(0, len(labels), rows):
+                start = self.block_starts[number] + low
+                yield number, start, probs[low : low + rows], labels[low : low + rows]
+            del probs, labels  # before the next block is read
 
     @cached_property
     def _codes(self) -> NDArray[Any]:
@@ -277,8 +247,8 @@ class NoisyPosterior:
         """Do the same as `map` for rows that are known to be valid, without reporting progress."""
         codes = self._codes if "summary" in vars(self) else None  # as the first pass has filled them
 
-        def apply(part: tuple[Block, int, int, NDArray[Any], NDArray[Any]]) -> Result:
-            _, _, start, probs, labels = part
+        def apply(part: Part) -> Result:
+            _, start, probs, labels = part
             if codes is None:
                 own = self.coder.encode(labels, self.start + start)
             else:
@@ -295,19 +265,19 @@ class NoisyPosterior:
     def take(self, indices: NDArray[np.intp]) -> Chunk:
         """Return the probabilities and label codes of the rows of these numbers, in their order."""
         order = np.argsort(indices, kind="stable")
-        wanted = indices[order]
-        probs, codes = np.empty((len(wanted), self.n_classes), self.dtype), np.empty(len(wanted), np.intp)
-        for block, (first, end) in zip(self.blocks, pairwise(self.block_starts), strict=True):
-            start = first
-            if not ((wanted >= start) & (wanted < end)).any():
-                continue  # not worth opening
-            for rows, labels in block.read():
-                low, high = np.searchsorted(wanted, [start, start + len(labels)])
-                if low < high:
-                    places = wanted[low:high] - start
-                    probs[order[low:high]], codes[order[low:high]] = rows[places], self.coder.encode(labels[places])
-                start += len(labels)
+        limits = np.searchsorted(indices[order], self.block_starts)
+        asked = {number: order[low:high] for number, (low, high) in enumerate(pairwise(limits)) if low < high}
+        places = {number: indices[own] - self.block_starts[number] for number, own in asked.items()}
+        probs, codes = np.empty((len(order), self.n_classes), self.dtype), np.empty(len(order), np.intp)
+        for own, found in zip(asked.values(), self._take_from(places), strict=True):
+            probs[own], codes[own] = found
         return probs, codes
+
+    def _take_from(self, places: Mapping[int, NDArray[np.intp]]) -> Iterable[Chunk]:
+        """Yield the rows at these places of blocks, by the number of the block."""
+        for number, own in places.items():
+            probs, labels = self.blocks[number].read()
+            yield probs[own], self.coder.encode(labels[own])
 
     def _report(self, done: int) -> int:
         """Report progress: `done` rows of this pass have been read. Return `done`."""

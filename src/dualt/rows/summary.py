@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import byref, c_int64
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -34,9 +34,8 @@ class PosteriorSummary:
     """What is known of probabilities and given labels after one pass.
 
     `counts[l, j]` are the rows whose largest probability is class l and whose given label is j; `confidence_sums` the
-    sums of p[y] over the rows given label y, in units of `CONFIDENCE_UNIT`; anchors, (n_classes, n_classes), the row
-    with the largest probability of each class, the first of equals; the sample is a uniform one of all rows, in the
-    order of the data.
+    sums of p[y] over the rows given label y, in units of `CONFIDENCE_UNIT`; anchors the rows with the largest
+    probability of each class, the first of equals; the sample is a uniform one of all rows, in the order of the data.
     """
 
     n_samples: int
@@ -87,17 +86,6 @@ class PosteriorSummary:
         with np.errstate(invalid="ignore"):
             return self.confidence_sums * CONFIDENCE_UNIT / self.label_counts
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PosteriorSummary):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel without what can be sorted again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
 
 def merge(parts: Sequence[PosteriorSummary]) -> PosteriorSummary:
     """Return the summary of consecutive parts, at least one, each summarised with its `start` in the whole."""
@@ -141,9 +129,8 @@ def summarize(
 ) -> PosteriorSummary:
     """Return the `PosteriorSummary` of a part of the rows, at least one, validating them on the way.
 
-    `pred_probs` is an array or a memory map of any float type and layout, which is neither changed nor copied whole;
-    `start` is the number of its first row in the whole data, `sampled` are the numbers of the rows to sample (by
-    default those of `sample_rows`), and `codes` is where to put the class indices of the labels for later passes.
+    `pred_probs`, of any float type and layout, is neither changed nor copied whole; `start` is the number of its first
+    row in the data, `sampled` are the numbers of the rows to sample, and `codes` is where to put the label codes.
     """
     check_same_length(len(pred_probs), len(noisy_labels))
     codes = coder.encode_small(noisy_labels, start, codes)

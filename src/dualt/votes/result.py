@@ -16,8 +16,8 @@ from dualt.results import Notice
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
-from dualt.validation import as_probability_table, check_count
-from dualt.votes.model import POOLING, VotesFit, fit_votes, pooled_matrices
+from dualt.validation import as_probability_table, check_count, check_probability_chunk, index_of
+from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices, rules_among
 from dualt.votes.tables import Ballots, Codes, as_ballots
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ def combine_votes(
     if probs is not None:
         table, columns = as_probability_table(probs)
         table, shape = np.asarray(table, np.float64), (table.shape[0], table.shape[1])
-        classes = columns if classes is None else classes
-        items = np.asarray(probs.index) if hasattr(probs, "index") and hasattr(probs, "columns") else None
+        classes, items = columns if classes is None else classes, index_of(probs)
     ballots = as_ballots(votes, item, annotator, label, classes=classes, items=items, shape=shape)
+    if table is not None:
+        check_probability_chunk(table, 0)
     audited, chosen = _known(verified, ballots, "verified"), _known(settled, ballots, "settled")
     known = np.concatenate([chosen[0], audited[0]]), np.concatenate([chosen[1], audited[1]])
     if table is None and not len(known[0]) and np.bincount(ballots.item).max() < 2:
@@ -288,7 +289,7 @@ def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Float
 
 def _notices(votes: Votes) -> Iterator[Notice]:
     _, who, vote, _, names, classes, n_repeated = votes.ballots
-    if votes.fit.calibration is not None and votes.fit.calibration[1]:
+    if votes.fit.temperature == MAX_TEMPERATURE:
         yield Notice(
             "temperature",
             "The classifier agrees with the votes more than its probabilities say: it may repeat their errors.",
@@ -301,12 +302,12 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     n_votes = used.sum(axis=1)
     judged = n_votes >= _LEAST_VOTES
     one = judged & (used.max(axis=1) == n_votes)
-    pairs = list(_copies(votes, judged & ~one))
+    pairs = list(_copies(votes, judged & ~one)) if len(names) > 2 else []
     if pairs:
         shown = ", ".join(f"{names[a]} and {names[b]} ({n:,} items)" for a, b, n in pairs[:5])
         message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
         yield Notice("copies", message, "Do they copy, or are they the same model? Leave one of them out.")
-    if one.any() and used[one].sum() <= used.sum() / 2:  # else they are rules, which have one class each
+    if one.any() and not rules_among(used).any():
         yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", "Their votes say little.")
     chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
     low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(chance * (1 - chance) / np.maximum(n_votes, 1)))
@@ -322,7 +323,7 @@ def _copies(votes: Votes, judged: NDArray[np.bool_]) -> Iterator[tuple[int, int,
     fitted without b's votes. Only pairs that hardly disagree are looked at.
     """
     item, who, vote = votes.ballots[:3]
-    n_annotators, n_classes, n_items = len(votes.ballots.annotators), len(votes.class_names), len(votes.items)
+    _, n_annotators, n_classes = sizes = tuple(map(len, votes.ballots[3:6]))
     own = judged[who]
 
     def in_common(said: NDArray[np.intp]) -> Any:
@@ -332,17 +333,13 @@ def _copies(votes: Votes, judged: NDArray[np.bool_]) -> Iterator[tuple[int, int,
 
     pairs = in_common(item).tocoo()
     enough = pairs.data >= _LEAST_VOTES
-    if not enough.any():
-        return
     first, second, n_common = pairs.row[enough], pairs.col[enough], pairs.data[enough]
     disagreed = n_common - np.asarray(in_common(item * n_classes + vote).tocsr()[first, second]).ravel()
     order = np.argsort(disagreed / n_common, kind="stable")[:_PAIRS]
     for place in order[disagreed[order] < n_common[order] * min(0.1, votes.common.noise_rate)]:
         a, b = int(first[place]), int(second[place])
         rest = who != b
-        if len(np.unique(who[rest])) < 2:
-            continue
-        fit = fit_votes(item[rest], who[rest], vote[rest], n_items, n_annotators, n_classes)
+        fit = fit_votes(item[rest], who[rest], vote[rest], *sizes, overlap=votes.fit.overlap)
         counts = np.zeros((n_classes, n_classes))
         np.add.at(counts.T, vote[~rest], fit.posterior[item[~rest]])
         expected = fit.shares @ (fit.matrices[a] * pooled_matrices(counts[None], fit.common)[0]).sum(axis=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,7 +64,7 @@ def as_ballots(
         raise LabelsError("Expected at least one vote, got none.")
     long, label_codes = long[there], label_codes[there]
     names = _class_names([one for one, is_vote in zip(labels, said, strict=True) if is_vote], classes, shape)
-    codes = {str(_whole(name)): code for code, name in enumerate(names)}  # "1" and 1 are the same class
+    codes = {str(name): code for code, name in enumerate(names)}  # "1" and 1 are the same class
     vote = np.array([codes.get(str(one), -1) for one in labels])[label_codes]
     if (vote < 0).any():
         wrong = int(np.argmax(vote < 0))
@@ -73,8 +72,10 @@ def as_ballots(
             f"Expected one of the classes {', '.join([*codes][:10])}, got {labels[label_codes[wrong]]!r}, the vote of"
             f" {long['annotator'].iloc[wrong]} on item {long['item'].iloc[wrong]}."
         )
-    if items is None:
-        items = _item_names(pd.unique(long["item"]), shape) if rows is None else rows
+    if items is None and rows is None and shape is not None and long["item"].isin(range(shape[0])).all():
+        items = np.arange(shape[0])  # whole numbers are rows of the probabilities
+    elif items is None:
+        items = pd.unique(long["item"]) if rows is None else rows
     if shape is not None and len(items) != shape[0]:
         raise InputError(
             f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a data frame whose"
@@ -85,11 +86,12 @@ def as_ballots(
         unknown = long["item"].iloc[int(np.argmax(place < 0))]
         raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown}.")
     who, found = _factorized(long["annotator"])
-    people = _sorted(found)
-    who = pd.Index(people).get_indexer(pd.Index(found))[who]
+    people = pd.Index(_sorted(found))
+    who = people.get_indexer(pd.Index(found))[who]
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
-    place, who, vote = (np.asarray(own[last], np.intp) for own in (place, who, vote))
-    return Ballots(place, who, vote, np.asarray(items), _array(people), _array(names), int((~last).sum()))
+    place, who, vote = (np.asarray(codes[last], np.intp) for codes in (place, who, vote))
+    kinds = np.asarray(items), people.to_numpy(), pd.Index(names).to_numpy()
+    return Ballots(place, who, vote, *kinds, n_repeated=int((~last).sum()))
 
 
 def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[int, int] | None) -> Sequence[Any]:
@@ -107,13 +109,6 @@ def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[i
     return names
 
 
-def _item_names(found: NDArray[Any], shape: tuple[int, int] | None) -> NDArray[Any]:
-    """Return the items of a long table; whole numbers are rows of the probabilities."""
-    if shape is not None and found.dtype.kind == "i" and 0 <= found.min() <= found.max() < shape[0]:
-        return np.arange(shape[0])
-    return found
-
-
 def long_table(
     votes: Any, item: str | None, annotator: str | None, label: str | None
 ) -> tuple[DataFrame, NDArray[Any] | None]:
@@ -128,15 +123,12 @@ def long_table(
         triples = isinstance(votes, list) and all(isinstance(one, tuple) and len(one) == 3 for one in votes)
         votes = pd.DataFrame(votes, columns=[*COLUMNS] if triples else None)
     named = {"item": item, "annotator": annotator, "label": label}
-    found = {
-        role: next((name for name in COLUMNS[role] if name in votes.columns), role)
-        if named[role] is None
-        else named[role]
-        for role in COLUMNS
-    }
-    missing = [name for name in found.values() if name not in votes.columns]
+    found = [
+        name or next((usual for usual in COLUMNS[role] if usual in votes.columns), role) for role, name in named.items()
+    ]
+    missing = [name for name in found if name not in votes.columns]
     if not missing:
-        return votes[list(found.values())].set_axis(list(found), axis=1), None
+        return votes[found].set_axis([*named], axis=1), None
     if any(named.values()):
         raise InputError(f"Expected a column {missing[0]!r}, got {', '.join(map(str, votes.columns))}.")
     cells = votes.to_numpy(object)
@@ -146,16 +138,11 @@ def long_table(
 
 
 def _factorized(column: Any) -> tuple[Codes, list[Any]]:
-    """Return codes, -1 for missing values, and the different values."""
+    """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int."""
     import pandas as pd
 
     codes, values = pd.factorize(np.asarray(column, dtype=object))
-    return codes, [_whole(value) for value in values]
-
-
-def _whole(value: Any) -> Any:
-    """Return whole numbers as such, even where missing values made them floats."""
-    return int(value) if isinstance(value, (float, np.integer)) and value == int(value) else value
+    return codes, [int(one) if isinstance(one, (float, np.integer)) and one == int(one) else one for one in values]
 
 
 def _sorted(values: list[Any]) -> list[Any]:
@@ -164,10 +151,6 @@ def _sorted(values: list[Any]) -> list[Any]:
         return sorted(values, key=int)
     except (TypeError, ValueError):
         return sorted(values, key=str)
-
-
-def _array(values: Sequence[Any]) -> NDArray[Any]:
-    return np.array([*values], None if all(isinstance(one, int) for one in values) else object)
 
 
 def read_votes(path: str | Path) -> DataFrame:
@@ -193,11 +176,10 @@ def read_votes(path: str | Path) -> DataFrame:
 
 def _votes_of(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
     """Yield the votes of one task; a record of no labelling tool is a row of a table."""
-    answers = next((key for key in record if key == "responses" or str(key).endswith(".responses")), None)
     if "annotations" in record:
         yield from _label_studio(record, number)
-    elif answers is not None:
-        yield from _argilla(record, answers, number)
+    elif "responses" in record:
+        yield from _argilla(record, number)
     elif "answer" not in record:
         yield record
     elif record["answer"] != "ignore":  # Prodigy
@@ -219,21 +201,11 @@ def _label_studio(task: dict[str, Any], number: int) -> Iterator[dict[str, Any]]
             yield _shown(task.get("data")) | vote
 
 
-def _argilla(record: dict[str, Any], name: str, number: int) -> Iterator[dict[str, Any]]:
-    answers = record[name] or []
-    if isinstance(answers, dict):
-        answers = next(iter(answers.values()), [])
-    else:  # flattened: a list each of values, users and states
-        users, states = (record.get(f"{name}.{own}") or [] for own in ("users", "status"))
-        answers = [
-            {"value": value, "user_id": place if user is None else user, "status": state or "submitted"}
-            for place, (value, user, state) in enumerate(zip_longest(answers, users, states))
-        ]
-    shown = _shown(record.get("fields")) or _shown(record)
-    for answer in answers:
+def _argilla(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    for answer in next(iter((record["responses"] or {}).values()), []):
         if answer.get("status", "submitted") == "submitted":
-            who, label = answer.get("user_id", answer.get("user")), _single(answer["value"], number)
-            yield shown | {"item": record.get("id", number), "annotator": who, "label": label}
+            vote = {"annotator": answer.get("user_id"), "label": _single(answer["value"], number)}
+            yield _shown(record.get("fields")) | {"item": record.get("id", number)} | vote
 
 
 def _single(chosen: Any, number: int) -> Any:
@@ -248,6 +220,7 @@ def _shown(data: Any) -> dict[str, Any]:
     """Return the plain values of a task, such as its text."""
     hidden = {"item", "annotator", "label", "answer", "accept", "options", "id"}
     return {
-        key: value for key, value in (data.items() if isinstance(data, dict) else ())
+        key: value
+        for key, value in (data or {}).items()
         if isinstance(value, (str, int, float)) and key not in hidden and not key.startswith("_")
-    }  # fmt: skip
+    }

@@ -7,16 +7,13 @@ import pytest
 import torch
 
 import dualt
-from dualt import noise
 from dualt.datasets import load_dataset, split_dataset
 from dualt.errors import InputError
 from dualt.nn.config import TrainingConfig
 from dualt.nn.methods import Batch, build_method
-from dualt.nn.methods.total_variation import mean_total_variation
 from dualt.nn.run import Stages, training_data
 
 N_CLASSES, N_SAMPLES = 4, 12
-LEARNING = ("volminnet", "total-variation")
 MATRIX = np.array([[0.8, 0.2], [0.3, 0.7]])
 
 
@@ -64,22 +61,8 @@ def test_volminnet(batch):
     assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_total_variation(batch):
-    method, matrix = with_weights("total-variation", variation_weight=0.3)
-    (loss,) = method([lambda x: x], batch)
-    probs = batch.x.softmax(1).tolist()
-    distances = [
-        sum(abs(p - q) for p, q in zip(probs[a], probs[b], strict=True)) / 2 for a in range(N_SAMPLES) for b in range(a)
-    ]
-    expected = forward_loss(batch, matrix) - 0.3 * sum(distances) / len(distances)
-    assert loss.item() == pytest.approx(expected, rel=1e-5)
-    assert mean_total_variation(torch.eye(3)) == 1
-    assert mean_total_variation(torch.eye(3)[:1]) == 0
-
-
-@pytest.mark.parametrize("name", LEARNING)
-def test_gradients_reach_the_matrix(name, batch):
-    method, _ = with_weights(name)
+def test_gradients_reach_the_matrix(batch):
+    method, _ = with_weights("volminnet")
     (loss,) = method([lambda x: x], batch)
     loss.backward()
     others = ~np.eye(N_CLASSES, dtype=bool)
@@ -114,11 +97,10 @@ def config(name, **changes):
     )
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_the_learned_matrix_is_near_the_truth(name, data):
-    run = run_of(data, config(name))
+def test_the_learned_matrix_is_near_the_truth(data):
+    run = run_of(data, config("volminnet"))
     assert run.test_accuracy > 0.95
-    assert (run.transition, run.estimate, list(run.stages)) == (None, None, [name])
+    assert (run.transition, run.estimate, list(run.stages)) == (None, None, ["volminnet"])
     assert dualt.l1_error(run.learned_transition, MATRIX) < 0.15 * dualt.l1_error(np.eye(2), MATRIX)
     assert run.to_dict()["learned_transition"] == run.learned_transition.tolist()
 
@@ -138,29 +120,13 @@ def test_revision_shows_what_it_has_learned(data):
     assert run_of(data, config("ce", epochs=1)).learned_transition is None
 
 
-def test_as_a_classifier(tmp_path):
-    rng = np.random.default_rng(0)
-    clean = rng.integers(2, size=600)
-    features = rng.normal(size=(600, 5)) + 3 * clean[:, None]
-    given = noise.corrupt(clean, MATRIX, 0)
-    options = {"epochs": 10, "batch_size": 15, "learning_rate": 0.1, "method_options": {"volume_weight": 1e-3}}
-    model = dualt.RobustNetClassifier(method="volminnet", recipe="paper", random_state=0, **options)
-    model.fit(features, given)
-    assert (model.predict(features) == clean).mean() > 0.95
-    assert (model.transition_, model.transition_estimate_, model.out_of_fold_) == (None, None, None)
-    assert dualt.l1_error(model.learned_transition_, MATRIX) < 0.5
-    model.save(tmp_path / "model")
-    loaded = dualt.RobustNetClassifier.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.learned_transition_, model.learned_transition_)
-
-
 def test_wrong_options_are_named():
     for value in ("much", -1.0, math.nan):
         with pytest.raises(InputError, match="at least 0"):
             build_method("volminnet", n_classes=3, volume_weight=value)
     with pytest.raises(InputError, match="needs n_classes"):
         build_method("volminnet")
-    with pytest.raises(InputError, match=r"'gamma'\. Its options: variation_weight"):
-        TrainingConfig(method="total-variation", method_options={"gamma": 0.1})
+    with pytest.raises(InputError, match=r"'gamma'\. Its options: volume_weight"):
+        TrainingConfig(method="volminnet", method_options={"gamma": 0.1})
     with pytest.raises(InputError, match=r"'forward' has no option 'alpha'\. Its options: none"):
         TrainingConfig(method="forward", method_options={"alpha": 1})

@@ -51,6 +51,15 @@ def test_ce(batch):
     assert loss.item() == pytest.approx(np.mean(losses_of(Scripted(0), batch)))
 
 
+@pytest.mark.parametrize("q", [1e-6, 0.7, 1.0])
+def test_gce(batch, q):
+    """Near q = 0 it is cross entropy."""
+    (loss,) = build_method("gce", q=q)([Scripted(0)], batch)
+    each = losses_of(Scripted(0), batch)
+    expected = each if q == 1e-6 else [(1 - math.exp(-value) ** q) / q for value in each]
+    assert loss.item() == pytest.approx(np.mean(expected), rel=1e-4 if q == 1e-6 else 1e-9)
+
+
 def test_mixup(batch):
     (loss,) = build_method("mixup")([Scripted(0)], batch)
     rng = np.random.default_rng(1)
@@ -97,9 +106,9 @@ def test_co_teaching(batch):
     assert second.item() == pytest.approx(np.mean([theirs[row] for row in kept_of(mine, rate)]))
 
 
-def test_the_forget_rate_rises_over_ten_epochs(batch):
+def test_the_forget_rate_rises_over_ten_epochs():
     method, recipe = build_method("co-teaching", noise.symmetric(4, 0.45)), METHODS["co-teaching"].recipe
-    rates = [method.forget_rate(batch._replace(ramp=recipe.ramp_at(epoch))) for epoch in (0, 3, 9, 10, 199)]
+    rates = [method.rate * recipe.ramp_at(epoch) for epoch in (0, 3, 9, 10, 199)]
     assert rates == pytest.approx([0, 0.15, 0.45, 0.45, 0.45])
 
 

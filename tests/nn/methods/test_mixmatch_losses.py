@@ -1,4 +1,4 @@
-"""The pieces of DivideMix against loops."""
+"""The losses of DivideMix against loops; its targets are in test_methods.py."""
 
 import math
 
@@ -8,13 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualt.nn.methods.dividemix import divided_targets, mixmatch_loss, small_loss_probability
+from dualt.nn.methods.dividemix import mixmatch_loss, small_loss_probability
 
 RNG = np.random.default_rng(0)
 LOGITS = torch.from_numpy(RNG.normal(size=(9, 4)) * 2)
-OWN, GUESS = (torch.from_numpy(RNG.dirichlet(np.ones(4), size=9)) for _ in range(2))
-LABELS = torch.from_numpy(RNG.integers(4, size=9))
-CLEAN = torch.from_numpy(RNG.random(9))
+TARGETS = torch.from_numpy(RNG.dirichlet(np.ones(4), size=9))
 PRIOR = [0.1, 0.2, 0.3, 0.4]
 
 
@@ -35,28 +33,11 @@ def test_equal_losses_are_all_small():
     assert small_loss_probability(np.full(5, 0.3)).tolist() == [1.0] * 5
 
 
-def by_loops():
-    rows = []
-    for label, clean, own, guess in zip(LABELS.tolist(), CLEAN.tolist(), OWN.tolist(), GUESS.tolist(), strict=True):
-        row = guess
-        if clean > 0.5:
-            row = [clean * (k == label) + (1 - clean) * own[k] for k in range(4)]
-        powers = [p**2 for p in row]
-        rows.append([p / sum(powers) for p in powers])
-    return rows
-
-
-def test_targets_are_refined_or_guessed():
-    np.testing.assert_allclose(divided_targets(LABELS, CLEAN, OWN, GUESS), by_loops(), rtol=1e-12)
-    assert 0 < (CLEAN > 0.5).sum() < 9
-
-
 @pytest.mark.parametrize("n_labelled", [0, 4, 9])
 def test_mixmatch_loss(n_labelled):
     labelled = torch.arange(9) < n_labelled
-    targets = by_loops()
     entropies, errors, mean = [], [], [0.0] * 4
-    for row, target, has_label in zip(LOGITS.tolist(), targets, labelled.tolist(), strict=True):
+    for row, target, has_label in zip(LOGITS.tolist(), TARGETS.tolist(), labelled.tolist(), strict=True):
         total = sum(math.exp(value) for value in row)
         probs = [math.exp(value) / total for value in row]
         mean = [m + p / 9 for m, p in zip(mean, probs, strict=True)]
@@ -67,5 +48,5 @@ def test_mixmatch_loss(n_labelled):
     expected = sum(entropies) / max(len(entropies), 1) + 25 * sum(errors) / max(len(errors), 1)
     expected += sum(p * math.log(p / m) for p, m in zip(PRIOR, mean, strict=True))
     prior = torch.tensor(PRIOR, dtype=torch.float64)
-    found = mixmatch_loss(LOGITS, torch.tensor(targets, dtype=torch.float64), labelled, prior, 25.0)
+    found = mixmatch_loss(LOGITS, TARGETS, labelled, prior, 25.0)
     assert found.item() == pytest.approx(expected)

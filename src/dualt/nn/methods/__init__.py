@@ -9,14 +9,12 @@ from dualt.nn.methods.ce import CrossEntropy
 from dualt.nn.methods.co_teaching import CoTeaching
 from dualt.nn.methods.decoupling import Decoupling
 from dualt.nn.methods.dividemix import DivideMix
-from dualt.nn.methods.elr import EarlyLearning
 from dualt.nn.methods.forward import Forward
 from dualt.nn.methods.gce import GeneralizedCrossEntropy
 from dualt.nn.methods.mentornet import MentorNet
 from dualt.nn.methods.mixup import Mixup
 from dualt.nn.methods.revision import Revision
 from dualt.nn.methods.reweighting import Reweighting
-from dualt.nn.methods.total_variation import TotalVariation
 from dualt.nn.methods.volminnet import VolMinNet
 
 __all__ = ["METHODS", "Batch", "Losses", "Method", "Networks", "build_method", "options_of"]
@@ -33,10 +31,8 @@ METHODS: dict[str, type[Method]] = {
     "reweighting": Reweighting,
     "revision": Revision,
     "gce": GeneralizedCrossEntropy,
-    "elr": EarlyLearning,
     "dividemix": DivideMix,
     "volminnet": VolMinNet,
-    "total-variation": TotalVariation,
 }
 _GIVEN = ("transition", "n_classes", "n_samples")
 

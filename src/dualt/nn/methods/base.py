@@ -1,23 +1,18 @@
 """What a method is (a batch in, one loss per network out), and what several methods share."""
 
 import inspect
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
-from dualt.errors import InputError
-from dualt.nn.losses import as_matrix, forward_losses
+from dualt.nn.losses import as_matrix
 from dualt.nn.networks import Network
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
-from dualt.validation import check_n_classes
 
 Networks: TypeAlias = Sequence[Network]
 # One loss per network; a network whose loss is None is left unchanged.
@@ -89,51 +84,11 @@ class TransitionMethod(Method):
         return probs @ self.transition if self.learned_transition is None else super().to_noisy(probs)
 
 
-class LearningMethod(Method):
-    """A method that learns the matrix along with the network, by the forward loss and a weighted penalty.
-
-    Row i of the matrix is 1 at i and σ(√C·weight − log C) elsewhere, divided by its sum. So the diagonal entry is
-    the largest of its row, and classes do not swap. Where the weights are zero, at the start and where weight decay
-    pulls them, the matrix is half-way between the identity and uniform noise.
-    """
-
-    recipe = Recipe(epochs=80, learning_rate=0.01, momentum=0.9, milestones=(30, 60))
-
-    def __init__(self, n_classes: int, penalty_weight: float) -> None:
-        super().__init__()
-        if not (isinstance(penalty_weight, (int, float)) and 0 <= penalty_weight < math.inf):
-            raise InputError(f"Expected a penalty weight of at least 0, got {penalty_weight!r}.")
-        self.penalty_weight = penalty_weight
-        self.weight = nn.Parameter(torch.zeros(check_n_classes(n_classes), n_classes))
-
-    def forward(self, networks: Networks, batch: Batch) -> Losses:
-        logits, log_transition = networks[0](batch.x), self.log_transition
-        misfit = forward_losses(logits, batch.labels, log_transition).mean()
-        return [misfit + self.penalty_weight * self.penalty(logits, log_transition)]
-
-    @abstractmethod
-    def penalty(self, logits: Tensor, log_transition: Tensor) -> Tensor:
-        """Return what is added to the mean forward loss, times `penalty_weight`."""
-
-    @property
-    def log_transition(self) -> Tensor:
-        """Logarithms of the matrix, with gradients."""
-        n_classes = len(self.weight)
-        # Each row learns from one C-th of the samples: √C makes its steps as large as if it learned from all of them.
-        others = F.logsigmoid(math.sqrt(n_classes) * self.weight - math.log(n_classes))
-        diagonal = torch.eye(n_classes, dtype=torch.bool, device=self.weight.device)
-        return others.masked_fill(diagonal, 0).log_softmax(1)
-
-    @property
-    def learned_transition(self) -> Tensor:
-        return self.log_transition.detach().exp()
-
-
 class SelectionMethod(Method):
     """A method that ignores the samples with the largest losses; the recipe is the authors' for all three of them.
 
-    The forget rate is the noise rate that a matrix implies, 1 − mean of its diagonal; it rises linearly to that value
-    over the ramp of the recipe.
+    `rate` is the noise rate that a matrix implies, 1 − mean of its diagonal. That share of the batch is ignored, times
+    `batch.ramp`.
     """
 
     recipe = Recipe(
@@ -143,7 +98,3 @@ class SelectionMethod(Method):
     def __init__(self, transition: Any) -> None:
         super().__init__()
         self.rate = float(1 - as_matrix(transition).diagonal().mean())
-
-    def forget_rate(self, batch: Batch) -> float:
-        """Return the share of the batch to ignore."""
-        return self.rate * batch.ramp

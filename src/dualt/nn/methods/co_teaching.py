@@ -13,6 +13,6 @@ class CoTeaching(SelectionMethod):
     n_networks = 2
 
     def forward(self, networks: Networks, batch: Batch) -> Losses:
-        rate = self.forget_rate(batch)
+        rate = self.rate * batch.ramp
         first, second = (cross_entropies(network(batch.x), batch.labels) for network in networks)
         return [first[small_loss_selection(second, rate)].mean(), second[small_loss_selection(first, rate)].mean()]

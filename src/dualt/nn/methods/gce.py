@@ -1,7 +1,6 @@
 """Generalised cross entropy: between cross entropy, which learns fast, and absolute error, which noise moves less."""
 
 import torch
-from torch import Tensor
 
 from dualt.errors import InputError
 from dualt.nn.losses import cross_entropies
@@ -26,10 +25,5 @@ class GeneralizedCrossEntropy(Method):
         self.q = q
 
     def forward(self, networks: Networks, batch: Batch) -> Losses:
-        return [generalized_cross_entropy(networks[0](batch.x), batch.labels, self.q)]
-
-
-def generalized_cross_entropy(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
-    """Return the mean of (1 − p_y^q) / q."""
-    # p^q = exp(q log p): in log space even a tiny p has a gradient.
-    return -torch.expm1(-q * cross_entropies(logits, labels)).mean() / q
+        # p^q = exp(q log p): in log space even a tiny p has a gradient.
+        return [-torch.expm1(-self.q * cross_entropies(networks[0](batch.x), batch.labels)).mean() / self.q]

@@ -13,4 +13,4 @@ class MentorNet(SelectionMethod):
 
     def forward(self, networks: Networks, batch: Batch) -> Losses:
         losses = cross_entropies(networks[0](batch.x), batch.labels)
-        return [losses[small_loss_selection(losses, self.forget_rate(batch))].mean()]
+        return [losses[small_loss_selection(losses, self.rate * batch.ramp)].mean()]

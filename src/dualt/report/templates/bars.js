@@ -1,8 +1,7 @@
-const scaleEnd = (largest) => [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75].find((end) => largest <= end) ?? 1;
-
 const drawBars = (host) => {
   const { value, mostly, share } = page.rates;
-  const end = scaleEnd(value.reduce((most, rate) => Math.max(most, rate), 0));
+  const largest = value.reduce((most, rate) => Math.max(most, rate), 0);
+  const end = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75].find((end) => largest <= end) ?? 1;
   const few = 30;
   const all = value.map((_, code) => code);
   const worst = value.length <= few ? all : [...all].sort((a, b) => value[b] - value[a]).slice(0, few);
@@ -33,36 +32,4 @@ const drawBars = (host) => {
     });
     host.append(el("p", { class: "meta" }, `The ${few} noisiest classes. `, more));
   }
-};
-
-const MARKS = ["●", "■", "▲", "◆", "✚", "★", "▼", "○", "□", "△"];
-
-// One row a class, one mark an estimator: marks that lie apart are estimators that disagree.
-const drawCompared = (host) => {
-  const { methods, matrix } = page;
-  const end = scaleEnd(Math.max(...methods.flatMap(({ rates }) => matrix.classes.map((code) => rates[code]))));
-  const mark = (i) => MARKS[i % MARKS.length];
-  const dots = (code) => el("div", { class: "dots", "aria-hidden": "true" }, ...methods.map(({ rates }, i) => {
-    const dot = el("i", {}, mark(i));
-    dot.style.setProperty("--v", rates[code] / end);
-    return dot;
-  }));
-  const row = (code) => el(
-    "tr",
-    {},
-    el("th", { scope: "row" }, brief(code)),
-    el("td", { class: "strip" }, dots(code)),
-    ...methods.map(({ rates }) => el("td", { class: "number" }, percent(rates[code]))),
-  );
-  const legend = (i) => el("span", { "aria-hidden": "true" }, `${mark(i)} `);
-  const heads = [
-    ...["Class", `0 to ${percent(end, 0)}`].map((title) => el("th", { scope: "col" }, title)),
-    ...methods.map((method, i) => el("th", { scope: "col", class: "number" }, legend(i), el("bdi", {}, method.name))),
-  ];
-  host.append(el(
-    "table",
-    { class: "bars" },
-    el("thead", {}, el("tr", {}, ...heads)),
-    el("tbody", {}, ...matrix.classes.map(row)),
-  ));
 };

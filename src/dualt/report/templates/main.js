@@ -1,6 +1,5 @@
 startTheme(document.getElementById("theme"));
 drawBars(document.getElementById("bars"));
-if (page.methods.length) drawCompared(document.getElementById("compared"));
 
 const reviews = new Map();
 for (const rows of page.lists) {
