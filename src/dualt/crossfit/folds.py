@@ -166,14 +166,15 @@ def make_folds(
 
 def _check_folds(folds: Sequence[Fold], n_rows: int, cv: Any) -> None:
     """Refuse folds that train on a row they test, or that do not test every row once."""
+    times = np.zeros(n_rows, np.intp)
     for number, (train, test) in enumerate(folds):
+        times += np.bincount(test, minlength=n_rows)
         both = np.intersect1d(train, test)
         if len(both):
             raise InputError(
                 f"Expected folds that do not train on the rows they test, got row {both[0]} in both parts of fold"
                 f" {number}. Leave its test rows out of its training rows."
             )
-    times = np.bincount(np.concatenate([test for _, test in folds] or [[]]).astype(int), minlength=n_rows)
     if (times != 1).any():
         row = int(np.argmax(times != 1))
         raise InputError(

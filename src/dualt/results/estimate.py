@@ -91,7 +91,7 @@ class TransitionEstimate:
 
     @cached_property
     def clean_prior(self) -> NDArray[np.float64]:
-        """Share of each true class: by verified labels, else by the estimator, else as label shares and matrix imply."""
+        """Share of each true class: by verified labels, by the estimator, or as label shares and matrix imply."""
         prior = self.fit.clean_prior if self.audit is None else self.audit.clean_prior
         return clean_prior(self.transition, self.rows_summary.label_counts) if prior is None else prior
 
