@@ -95,7 +95,7 @@ def test_what_is_almost_probabilities_is_refused_with_both_ways_out(run):
     right.assign(label=labels, note="n").to_csv("data.csv", index=False)
     assert "numbers in column 'note'" in refused("issues", "data.csv", "--label", "label")
     np.save("emb.npy", rng.normal(size=(60, 5)))
-    np.save("labels.npy", labels == "dog")
+    np.save("labels.npy", (labels == "dog").astype(int))
     assert "pass labels.npy --features emb.npy." in refused("issues", "emb.npy", "labels.npy")
 
 
