@@ -105,7 +105,7 @@ def test_good_models_claim_the_rate_less_their_disagreement():
 
 
 def test_the_noise_rate_is_that_of_the_voices():
-    """Class shares come from the voices: those that matrix and label shares imply are ill-determined for rare classes."""
+    """Shares of rare classes are ill-determined by matrix and label shares, so they come from the voices."""
     _, given, members = drawn(accuracies=(0.98, 0.97))
     voices = hear(calibrate_members(members, given), given)
     found = dualt.estimate_transition(members, given, determined=True)

@@ -11,7 +11,7 @@ Dawid and Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
@@ -159,7 +159,7 @@ def hear(calibrated: Members, labels: Codes) -> Voices:
     transition: Floats | None = None
     for _ in range(2):
         votes = [_votes(probs, transition, chosen) for probs in calibrated]
-        # Rows on which every voice says the same are one pattern, which saves up to nine tenths of the time.
+        # Rows on which every voice says the same are fitted as one: in half the time with CIFAR-10N's two networks.
         said = np.stack([labels[chosen], *(vote[chosen] for vote in votes)])
         patterns, times = np.unique(said, axis=1, return_counts=True)
         posterior = _agreement(patterns % n_classes, times, n_classes)
@@ -217,7 +217,7 @@ def _table(voice: Codes, posterior: Floats) -> Floats:
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _posterior(shares: Floats, tables: Sequence[Floats], voices: Sequence[Codes]) -> Floats:
+def _posterior(shares: Floats, tables: Sequence[Floats], voices: Iterable[Codes]) -> Floats:
     """Return P(true class | all voices) ∝ share of the class · Π P(what a voice says | class)."""
     logs = shares + sum(np.log(table).T[voice] for table, voice in zip(tables, voices, strict=True))
     return softmax(np.asarray(logs))
