@@ -132,14 +132,6 @@ def test_small_chunks_from_disk_give_the_same_counts(monkeypatch, tmp_path, dtyp
     np.testing.assert_array_equal(chunked.support, whole.support)
 
 
-def test_relabelling_the_classes_permutes_the_matrix():
-    probs, labels, _ = mixed(noise.random_diagonal_dominant(4, 0.3, 0), 2000, np.random.default_rng(0))
-    order = np.array([2, 0, 3, 1])
-    found = clean_count(as_posterior(probs, labels)).transition
-    permuted = clean_count(as_posterior(probs[:, order], np.argsort(order)[labels])).transition
-    np.testing.assert_allclose(permuted, found[np.ix_(order, order)], atol=1e-3)
-
-
 @pytest.mark.parametrize(
     ("name", "most"), [("sym-0.2", 0.1), ("sym-0.5", 0.15), ("pair-0.45", 0.1), ("random-0.3", 0.1)]
 )
