@@ -124,10 +124,10 @@ def test_many_rows_are_sampled(monkeypatch):
 
 
 def test_refusals_say_what_was_expected(monkeypatch):
-    posterior = as_posterior([[0.7, 0.3]] * 5, [0, 1, 0, 0, 1])
+    posterior = as_posterior([[0.7, 0.3]] * 3, [0, 1, 0])
     with pytest.raises(InputError, match="at least three rows for hoc, got 2"):
         hoc(as_posterior([[0.7, 0.3]] * 2, [0, 1]))
-    with pytest.raises(InputError, match="4 rows and 5 labels"):
+    with pytest.raises(InputError, match="4 rows and 3 labels"):
         hoc(posterior, features=np.zeros((4, 2)))
     monkeypatch.setattr(hoc_module, "_MOST_CLASSES", 2)
     assert hoc(posterior).transition.shape == (2, 2)

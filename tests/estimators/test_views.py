@@ -253,10 +253,11 @@ def test_the_answer_chooses_the_reading():
     _, given, members = drawn(1500)
     mean = members.mean(axis=0)
     false, true, unknown = (
-        dualt.estimate_transition(members, given, determined=answer).transition for answer in (False, True, None)
+        dualt.estimate_transition(members, given, determined=answer) for answer in (False, True, None)
     )
-    np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False).transition, atol=0.01)
-    np.testing.assert_allclose(unknown, (false + true) / 2)
+    np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False), atol=0.01)
+    np.testing.assert_allclose(unknown, (false.transition + true.transition) / 2)
+    np.testing.assert_allclose(unknown.clean_prior, (false.clean_prior + true.clean_prior) / 2)
     _, given, members = drawn(1500, accuracies=(0.97, 0.96))
     low = {
         a: dualt.estimate_transition(members, given, determined=a).noise_rate_interval()[0] for a in (None, True, False)
