@@ -33,7 +33,7 @@ CORE = {
     "estimators": ["tests/estimators"],
     "votes": ["tests/votes"],
     "rows": ["tests/rows", "tests/test_array_likes.py"],
-    "issues": ["tests/issues"],
+    "issues": ["tests/issues", "tests/rows/test_dask.py"],
     "audit": ["tests/audit"],
     "crossfit": ["tests/test_crossfit.py", "tests/test_crossfit_models.py"],
     "transition.py": ["tests/test_transition.py", "tests/kernels/test_posterior_kernel.py"],

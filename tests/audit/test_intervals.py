@@ -103,6 +103,20 @@ def test_estimates_are_in_their_intervals():
         assert (found.estimate <= found.high).all()
 
 
+def test_an_entry_is_the_ratio_of_two_difference_estimates():
+    true, given, posterior, joint, _ = (each[::10] if len(each) > 3 else each for each in make(bias=4))
+    found = pp.transition_intervals(pp.Verified(given, true, posterior, joint), Weights.uniform(300, 3000))
+    is_class, is_given, predicted = true == 0, given == 1, posterior[:, 0]
+    share = joint[0, 1] / joint[0].sum()
+    for _ in range(3):
+        truth, expected = is_class * (is_given - share), predicted * (is_given - share)
+        tuning = np.cov(truth, expected)[0, 1] / expected.var(ddof=1)
+        part = tuning * joint[0, 1] + (is_given * (is_class - tuning * predicted)).mean()
+        share = part / (tuning * joint[0].sum() + (is_class - tuning * predicted).mean())
+    assert 0 < tuning < 1
+    assert found.estimate[0, 1] == pytest.approx(share)
+
+
 def test_intervals_hold_whatever_the_bias_of_the_predictions():
     true, given, posterior, joint, truth = make()
     rng = np.random.default_rng(2)
