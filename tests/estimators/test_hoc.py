@@ -91,15 +91,6 @@ def test_probabilities_serve_as_features():
     assert np.abs(fit.transition - truth).sum() / 4 < 0.08
 
 
-def test_relabelling_classes_permutes_the_estimate():
-    rng = np.random.default_rng(0)
-    features, probs, noisy, _ = clusters(noise.random_diagonal_dominant(3, 0.3, rng), 600, rng)
-    order = np.array([2, 0, 1])
-    plain = hoc(as_posterior(probs, noisy), features=features)
-    permuted = hoc(as_posterior(probs[:, order], np.argsort(order)[noisy]), features=features)
-    np.testing.assert_allclose(permuted.transition, plain.transition[np.ix_(order, order)], atol=1e-6)
-
-
 def test_support_and_band():
     rng = np.random.default_rng(0)
     features, probs, noisy, clean = clusters(noise.symmetric(3, 0.2), 1500, rng)
