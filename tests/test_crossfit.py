@@ -447,11 +447,11 @@ def test_near_copies_stay_in_one_fold():
 def test_folds_that_train_on_what_they_test_are_refused():
     features, labels = load_iris(return_X_y=True)
     folds = [(train, test) for train, test in KFold(3, shuffle=True, random_state=0).split(features)]
-    leaky = [(np.append(train, test[0]), test) for train, test in folds]
-    with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
-        cross_fit(features, labels, model=GaussianNB(), cv=leaky)
-    with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
-        cross_fit(features, labels, model=GaussianNB(), cv=[(np.append(a, b[0] - 150), b) for a, b in folds])
+    for leak in (0, -150):
+        with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
+            cross_fit(features, labels, model=GaussianNB(), cv=[(np.append(a, b[0] + leak), b) for a, b in folds])
+    with pytest.raises(InputError, match="row 7 in 0 folds"):
+        cross_fit(features, labels, model=GaussianNB(), cv=[(train, test[test != 7]) for train, test in folds])
     with pytest.raises(InputError, match="index 150 is out of bounds"):
         cross_fit(features, labels, model=GaussianNB(), cv=[(train, test + 1) for train, test in folds])
     masks = [tuple(np.isin(np.arange(150), rows) for rows in fold) for fold in folds]
