@@ -119,8 +119,8 @@ def _stacked(given: Any) -> NDArray[np.float32]:
         same = next((other for other, known in enumerate(tables) if _are_copies(known, table)), None)
         if same is not None:
             raise InputError(
-                f"Expected models that differ, got nearly the same probabilities from models {same} and {number}: a"
-                " copy adds nothing, and shared errors would look like wrong labels. Leave one out, or take another kind."
+                f"Expected models that differ, got nearly the same probabilities from models {same} and {number}."
+                " Leave one out, or use another kind of model: errors that both share would look like wrong labels."
             )
         tables.append(table)
     return np.stack(tables).astype(np.float32, copy=False)
