@@ -36,8 +36,8 @@ def reference(probs, labels):
 @given(posteriors(dtype=np.float32))
 def test_summary_equals_a_loop(data):
     probs, labels = data
-    for given in data:
-        given.setflags(write=False)
+    for array in data:
+        array.setflags(write=False)
     summary = summarize(probs, labels, coder(probs))
     counts, anchors = reference(probs, labels)
     assert summary.counts.tolist() == counts.tolist()
