@@ -70,6 +70,8 @@ def test_neither_texts_nor_numbers_beside_them_drown_the_other():
     squares = (neighbours.features**2).mean(axis=0)
     assert squares[:-2].sum() == pytest.approx(1)
     assert squares[-2:].sum() == pytest.approx(1)
+    *_, kernel = families_of(read_examples(frame[["size", "age"]]), np.arange(80) % 2, 0)
+    assert kernel.classifiers[0][0].gamma == 1 / 4, "half a column's share"
 
 
 @pytest.mark.parametrize(("value", "n_families"), [(1.0, 2), (0.0, 2), (-1.0, 1)])
