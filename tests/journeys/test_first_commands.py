@@ -119,7 +119,8 @@ def test_embeddings_with_labels_in_any_file(run):
         for name in ("labels.npy", "labels.csv")
     )
     assert array["issues"] == table["issues"]
-    assert np.mean([row["index"] % 20 == 0 for row in array["issues"]]) > 0.8
+    wrong = [row["index"] % 20 == 0 for row in array["issues"] if row["group"] == "probably wrong"]
+    assert np.mean(wrong) > 0.8
 
 
 def test_class_names_that_look_alike_lead_to_merging_them(run, customers):

@@ -76,8 +76,9 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     """Return why the classifier is not good enough for a matrix or a rate; None if it is.
 
     It is not if it agrees with the labels no more often than always giving the most frequent one would and explains
-    next to nothing of them, or if fewer labels contradict it than the matrix takes to be wrong. `unseen`,
-    probabilities and class numbers of other rows, is what to judge it by where those of the estimate are in sample.
+    next to nothing of them, or if fewer labels contradict it than the matrix takes to be wrong; but several models may
+    contradict a label that their mean agrees with. `unseen`, probabilities and class numbers of other rows, is what to
+    judge it by where those of the estimate are in sample.
     """
     if estimate.audit is not None or estimate.estimator in _BY_OTHER_MEANS:
         return None
@@ -95,7 +96,7 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
             f" with {percent(constant)}"
         )
     error = np.sqrt((agreement * (1 - agreement) + 1 / n_rows) / n_rows)
-    if estimate.noise_rate > 1 - agreement + _SURE * error:
+    if estimate.estimator != "views" and estimate.noise_rate > 1 - agreement + _SURE * error:
         return (
             f"by the matrix of {estimate.estimator}, {percent(estimate.noise_rate)} of the labels are wrong, but the"
             f" classifier contradicts only {percent(1 - agreement)} of them"
