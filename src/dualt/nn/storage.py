@@ -81,8 +81,8 @@ def load_weights(network: nn.Module, source: str | Path) -> None:
             from torchvision.models import ResNet50_Weights
         except (ImportError, RuntimeError):  # a torchvision of another torch fails with RuntimeError
             raise InputError(
-                "Expected torchvision, which has the ImageNet weights, got none that fits torch. Install it beside dualt,"
-                " or pass a .safetensors file."
+                "Expected torchvision, which has the ImageNet weights, got none that fits torch. Install it, or pass a"
+                " .safetensors file."
             ) from None
         weights = ResNet50_Weights.DEFAULT.get_state_dict(progress=False)
     else:

@@ -99,8 +99,8 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     by_chance = constant + _SURE * np.sqrt(constant * (1 - constant) / n_rows)
     if agreement <= by_chance and (agreement < given @ predicted or information(counts) < _UNINFORMATIVE):
         return (
-            f"the classifier agrees with {percent(agreement)} of the labels, and always giving the most frequent one would"
-            f" agree with {percent(constant)}"
+            f"the classifier agrees with {percent(agreement)} of the labels, and always giving the most frequent one"
+            f" would agree with {percent(constant)}"
         )
     error = np.sqrt((agreement * (1 - agreement) + 1 / n_rows) / n_rows)
     if estimate.noise_rate > 1 - agreement + _SURE * error:
