@@ -79,8 +79,9 @@ def find_label_issues(
     With p calibrated to the given labels by one power, q its clean posterior after eight EM steps (stopped early, it
     follows the errors of p less than `dualt.clean_posterior` does), and y the given label,
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. The label is right with the probability of i = y, and the suggestion
-    is the most probable i. As many labels are flagged as the matrix expects to be wrong, the least probable first:
-    *probably wrong* if another class is likelier, else *doubtful*.
+    is the most probable i. (Several models: the pooled opinion of `dualt.estimators.views`.) Labels for which another
+    class is likelier are flagged as *probably wrong*, then the least probable ones as *doubtful*, until Σ(1 − P(right))
+    are flagged. With several models that can be fewer than the matrix expects.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def find_label_issues(
     estimator
         Name of the estimator to use then; see `dualt.estimate_transition`.
     threshold
-        Flag the labels that are right with less than this probability, instead of the expected number.
+        Flag the labels that are right with less than this probability, instead.
     top
         Flag this many, instead.
     class_names

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dualt.results.estimate import TransitionEstimate
 
 # Estimators that do not rest on the classifier: on true labels, the features of the examples, or several votes.
-_BY_OTHER_MEANS = ("oracle", "hoc", "votes")
+_VOTES = "votes"
+_BY_OTHER_MEANS = ("oracle", "hoc", _VOTES)
 _COUNT_LABELS = ("confident-joint", "clean-count", "joint")
 # Standard errors by which the agreement with the labels must differ from that of chance, and the share of the labels'
 # entropy that the predictions must explain otherwise.
@@ -44,21 +45,28 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
         return f"No noise rate can be claimed: {estimate.doubt}."
     if estimate.fit.rate_interval is None:
         return f"About {percent(rate)} of the labels look wrong by {estimate.estimator}."
-    # The lower end is rounded down to whole per cent, to tenths where few labels look wrong.
-    unit = 0.001 if rate < _FEW else 0.01
-    if low >= unit:
-        return f"About {percent(rate)} of the labels look wrong (at least {percent(unit * (low // unit))})."
+    if least := rounded_down(low, rate):
+        return f"About {percent(rate)} of the labels look wrong (at least {percent(least)})."
     if rate < _HARDLY_ANY:
         return f"Fewer than {percent(_HARDLY_ANY)} of the labels look wrong."
     cause = "the models' errors" if estimate.fit.determined else "overlapping classes"
-    return f"About {percent(rate)} of the labels look wrong (at least 0 %: {cause} may explain them)."
+    why = "" if estimate.estimator == _VOTES else f": {cause} may explain them"
+    return f"About {percent(rate)} of the labels look wrong (at least 0 %{why})."
 
 
 def footnote(estimate: TransitionEstimate) -> str:
     """Return what the headline does not cover."""
     if estimate.audit is not None:
         return "The interval was measured on checked labels, and holds whatever the classifier gets wrong."
+    if estimate.estimator == _VOTES:
+        return "Errors that the annotators share do not show. Check 100 to be sure: dualt audit."
     return "Errors that the classifier repeats do not show. Check 100 to be sure: dualt audit."
+
+
+def rounded_down(low: float, rate: float) -> float:
+    """Return the lower end of a rate, rounded down to whole per cent, to tenths where few labels look wrong."""
+    unit = 0.001 if rate < _FEW else 0.01
+    return unit * (low // unit)
 
 
 def percent(share: float) -> str:
@@ -92,8 +100,8 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     by_chance = constant + _SURE * np.sqrt(constant * (1 - constant) / n_rows)
     if agreement <= by_chance and (agreement < given @ predicted or information(counts) < _UNINFORMATIVE):
         return (
-            f"the classifier agrees with {percent(agreement)} of the labels, and the most frequent label alone would"
-            f" with {percent(constant)}"
+            f"the classifier agrees with {percent(agreement)} of the labels, and always giving the most frequent one"
+            f" would agree with {percent(constant)}"
         )
     error = np.sqrt((agreement * (1 - agreement) + 1 / n_rows) / n_rows)
     if estimate.estimator != "views" and estimate.noise_rate > 1 - agreement + _SURE * error:
