@@ -40,8 +40,8 @@ def issues(
 ) -> None:
     """Find the labels that are probably wrong, most suspect first, with the class each should have.
 
-    Flagged are labels for which another class is likelier, and doubtful ones, unless --top or --threshold says
-    otherwise; labels that the review of --reviewed has kept are not flagged again.
+    As many labels are flagged as the transition matrix expects to be wrong, unless --top or --threshold says otherwise;
+    labels that the review of --reviewed has kept are not flagged again.
 
     DATA without probabilities is a table, or images in a folder per class: probabilities are made as `dualt probs`
     makes them, from all columns, or those of --text and --features.

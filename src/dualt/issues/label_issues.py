@@ -55,7 +55,7 @@ class LabelIssues:
     by_pair : (n_classes, n_classes)
         `by_pair[given, true]`: expected number of examples, as the matrix and the label counts imply.
     is_issue : (n_samples,)
-        The flagged labels: as many as their probabilities imply, unless a threshold or a number was set. Those for
+        The flagged labels: as many as are expected to be wrong, unless a threshold or a number was set. Those for
         which another class is likelier are *probably wrong*, the others *doubtful*.
     class_names : tuple of str
     transition, transition_estimate

@@ -80,8 +80,8 @@ def find_label_issues(
     follows the errors of p less than `dualt.clean_posterior` does), and y the given label,
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. The label is right with the probability of i = y, and the suggestion
     is the most probable i. (Several models: the pooled opinion of `dualt.estimators.views`.) Labels for which another
-    class is likelier are flagged as *probably wrong*, then the least probable ones as *doubtful*, until Σ(1 − P(right))
-    are flagged. With several models that can be fewer than the matrix expects.
+    class is likelier are flagged as *probably wrong*, then the least probable ones as *doubtful*, until as many are
+    flagged as the matrix expects to be wrong.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ _NOTICES = {
     ),
     "class-never-predicted": (
         "No row has its largest probability in class {classes}.",
-        "Its row of the matrix is a guess. Train the classifier longer, or collect more labels of the class.",
+        "Its row of the matrix is a guess. Use a better classifier, or collect more labels of the class.",
     ),
     "low-anchor-confidence": (
         f"Even the surest example of class {{classes}} has a probability below {_LOW_ANCHOR_CONFIDENCE:.0%}.",
