@@ -9,7 +9,6 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -17,7 +16,7 @@ from typing import IO, Any, Literal
 
 from dualt.errors import FileError
 
-# Characters in a line of text: one without line breaks would be in memory before it could be refused.
+# Characters of a line in a text file of any size: one that has no end must not fill the memory.
 LONGEST_LINE = 1 << 26
 
 
@@ -43,26 +42,24 @@ def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
 
 
 class _Text(io.TextIOWrapper):
-    """UTF-8 text, line ends as they are, that refuses null characters and endless lines as soon as they are read."""
+    """Text that refuses null characters, and lines that do not end, as soon as they are read."""
 
-    _length = 0  # of the line that the last text ended in
+    limit: int
+    _length = 0  # of the line so far
 
     def read(self, size: int | None = -1, /) -> str:
         return self._check(super().read(size))
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
-        return self._check(super().readline(LONGEST_LINE if size < 0 else size))
+        return self._check(super().readline(self.limit if size < 0 else size))
 
     def _check(self, text: str) -> str:
         end = max(text.rfind("\n"), text.rfind("\r")) + 1
         self._length = len(text) - end + (0 if end else self._length)
         if "\0" in text:
             raise FileError(f"Cannot read {self.name} as text: it has null characters. It may be damaged, or binary.")
-        if self._length >= LONGEST_LINE:
-            raise FileError(
-                f"Expected lines of less than {LONGEST_LINE:,} characters in {self.name}, got a longer one. It may be"
-                " damaged, or no text."
-            )
+        if self._length >= self.limit:
+            raise FileError(f"Expected a line break within {self.limit:,} characters of {self.name}, got none.")
         return text
 
 
@@ -73,14 +70,18 @@ def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb", *, limit: int 
         stream = path.open("rb")
     except OSError as error:
         raise _file_error("read", path, error) from error
-    return stream if mode == "rb" else _Text(stream, encoding="utf-8-sig", newline="")
+    if mode == "rb":
+        return stream
+    text = _Text(stream, encoding="utf-8-sig", newline="")
+    text.limit = LONGEST_LINE if limit is None else limit
+    return text
 
 
 def read_text(path: str | Path, *, limit: int | None = None) -> str:
     """Return the text of a UTF-8 file, without byte-order mark."""
     try:
         with open_input(path, "r", limit=limit) as stream:
-            return "".join(iter(partial(stream.read, 1 << 20), ""))
+            return "".join(iter(lambda: stream.read(1 << 20), ""))
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
     except OSError as error:

@@ -316,21 +316,15 @@ def test_a_corrected_table_keeps_its_delimiter_its_names_and_how_numbers_are_wri
 
 @pytest.mark.parametrize("start", ["", "given,note\na,b\n", '{"given": "a"}\n'])
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
-def test_a_file_of_nothing_but_its_size_is_refused_at_once(tmp_path, kind, start):
-    path = tmp_path / f"sparse.{kind}"
+def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch, kind, start):
+    path = tmp_path / f"t.{kind}"
     path.write_text(start)
     os.truncate(path, 256 << 30)
-    with pytest.raises(FileError, match="null characters|line 1 of"):
+    with pytest.raises(FileError, match=r"null characters|line 1 of"):
         load_labels(path)
-
-
-@pytest.mark.parametrize("start", ["", "given,note\na,b\n", '{"given": "a"}\n'])
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
-def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch, kind, start):
     monkeypatch.setattr("dualt.files.LONGEST_LINE", 1 << 17)
-    path = tmp_path / f"long.{kind}"
     path.write_text(start + "x" * (1 << 20))
-    with pytest.raises(FileError, match="131,072|line 1 of"):
+    with pytest.raises(FileError, match=r"131,072|line 1 of"):
         load_labels(path)
 
 

@@ -6,7 +6,7 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ _NO_PROBABILITIES = (
     "Name the columns of probabilities with --probs, such as 'p_*'; if there are none, name what a model learns from"
     " with --text or --features."
 )
-_log = logging.getLogger(__name__)
+_warn_once = lru_cache(logging.getLogger(__name__).warning)  # not in every pass
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,16 @@ class FileRows:
 
     def read(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
         """Yield (probabilities, labels, the class names that a header has): a large table in parts, `.npy` mapped."""
-        is_table, apart = self.path.suffix.lower() in TABLES, None
+        is_table, apart, end = self.path.suffix.lower() in TABLES, None, 0
         if self.labels is not None or not is_table:
             apart = load_labels(self.labels or self.path, column=self.label, missing=True)
-        parts: Iterable[Any] = self._read_table() if is_table else [(load_array(self.path), None, None)]
-        end = 0
-        for probs, own, names in parts:
+        for probs, own, names in self._read_table() if is_table else [(load_array(self.path), None, None)]:
             start, end = end, end + len(probs)
-            labels = own if apart is None else apart[start:end]
+            labels: Any = own if apart is None else apart[start:end]
             yield probs, as_label_array(labels, missing=True) if len(labels) else labels, names
         check_same_length(end, end if apart is None else len(apart))
 
-    def _read_table(self) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]]:
+    def _read_table(self) -> Iterator[tuple[NDArray[Any], Any, tuple[str, ...] | None]]:
         """Yield (probabilities, labels if they are in a column, class names)."""
         folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
         own_label = self.label if self.labels is None else None
@@ -70,25 +68,19 @@ class FileRows:
         for table in table_parts(self.path, named) if folder is None else [open_table(self.path, named)]:
             left_out = {*self.ignored, own_label or ""}
             order: Any = slice(None)
-            labels = None
             if folder is not None:
                 column = self.label or FILE_COLUMN
                 order = _image_order(table, column, folder)
                 left_out.add(column)
-            if own_label is not None:
-                texts = self.textual
-                labels = as_text_array(table.read_texts(own_label)) if texts else table.read_column(own_label)
+            labels = None if own_label is None else table.read_column(own_label)
+            if own_label is not None and self.textual:
+                labels = as_text_array(table.read_texts(own_label))
             places, names = choose_columns(table, left_out, self.columns)
             given = table.read_numbers(places)[order]
             probs = scale_rounded(given)
             if probs is not given:
-                _warn_rounded(self.path)
+                _warn_once("The probabilities in %s are rounded to two decimals: rows were rescaled.", self.path)
             yield probs, labels, names
-
-
-@lru_cache  # once, not in every pass
-def _warn_rounded(path: Path) -> None:
-    _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", path)
 
 
 def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:

@@ -90,8 +90,7 @@ class Table:
             return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
         several = (row for row, value in enumerate(column.tolist()) if isinstance(value, (list, dict, np.ndarray)))
         if (row := next(several, None)) is not None:
-            got = f"{str(column.iloc[row])[:40]} in row {column.index[row]}"
-            raise LabelsError(f"Expected one label per row of {self.path}, got {got}.")
+            raise LabelsError(f"Expected one label per row of {self.path}, got {str(column[row])[:40]} in row {row}.")
         texts = self.read_texts(name)
         return as_text_array(texts) if self.path.suffix.lower() in ARROW else labels_of(texts)
 
@@ -113,8 +112,7 @@ def open_table(path: str | Path, column: str | None = None) -> Table:
 
 @lru_cache(maxsize=2)
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
-    (table,) = _tables(path, None, header)
-    return table
+    return next(_tables(path, None, header))
 
 
 def table_parts(path: Path, column: str | None = None) -> Iterator[Table]:

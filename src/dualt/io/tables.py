@@ -25,8 +25,6 @@ TEXT, JSON_LINES, ARROW = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", 
 TABLES = (*TEXT, *JSON_LINES, *ARROW)
 # The start of a text file from which its delimiter, decimal sign and header are taken.
 _START_CHARACTERS, _START_ROWS = 1 << 16, 50
-# Bytes of a column of Parquet that are read ahead, instead of all in a row group.
-_BUFFER = 1 << 20
 _COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 # Nothing, or a number from 0 to 1.
 _FRACTION = re.compile(r"|\s*([01]|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*", re.IGNORECASE)
@@ -36,29 +34,25 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 csv.field_size_limit(LONGEST_LINE)  # Python's is 131,072 characters, less than some texts have
 
 
-def read_table(path: str | Path, *, header: bool = True, guarded: bool = False, numeric: bool = False) -> DataFrame:
+def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) -> DataFrame:
     """Return a table as a data frame, read by its ending; Parquet and Feather need the extra [tables].
 
     Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value. Without a `header`, the
     columns of a CSV or TSV file are numbered. Tables that `dualt` wrote may have `guarded` cells; see `guard_cell`.
-    If `numeric`, decimal commas become points, and columns of a text file whose first cells are numbers such as 0.25
-    become floats: they are read ten times as fast as text that becomes floats, and take a tenth of the memory.
     """
-    (frame,) = read_parts(path, None, header=header, numeric=numeric)
+    (frame,) = read_parts(check_readable(path), None, header=header)
     if guarded:
         frame.columns = [unguard_cell(str(name)) for name in frame.columns]
         frame = frame.map(lambda cell: unguard_cell(cell) if isinstance(cell, str) else cell)
     return frame
 
 
-def read_parts(
-    path: str | Path, n_cells: int | None, *, header: bool = True, numeric: bool = False
-) -> Iterator[DataFrame]:
-    """Yield a CSV, TSV or Parquet table in frames of some `n_cells` cells (None: in one), as `read_table` has them.
+def read_parts(path: Path, n_cells: int | None, *, header: bool, numeric: bool = False) -> Iterator[DataFrame]:
+    """Yield a table in frames of some `n_cells` cells (None: in one); JSON lines and Feather always come in one.
 
-    Their indices number the rows of the table.
+    If `numeric`, decimal commas become points, and columns of a text file whose first cells are numbers such as 0.25
+    become floats: they are read ten times as fast as text that becomes floats, and take a tenth of the memory.
     """
-    path = check_readable(path)
     with reading(path):
         if path.suffix.lower() in ARROW:
             yield from _arrow_parts(path, n_cells)
@@ -150,12 +144,10 @@ def _text_parts(
                     f"Expected {width} cells in every row of {path}, as in its first, got"
                     f" {width + frame.index.nlevels} in the next. Quote cells that have {dialect.delimiter!r}."
                 )
-            read = frame.set_axis([cell.strip() for cell in dialect.rows[0]], axis=1) if header else frame
-            yield read.map(_with_point) if numeric and dialect.decimal == "," else read
-
-
-def _with_point(cell: Any) -> Any:
-    return cell.replace(",", ".") if isinstance(cell, str) and _COMMA.fullmatch(cell) else cell
+            named = frame.set_axis([cell.strip() for cell in dialect.rows[0]], axis=1) if header else frame
+            if numeric and dialect.decimal == ",":
+                named = named.map(lambda cell: str(cell).replace(",", ".") if _COMMA.fullmatch(str(cell)) else cell)
+            yield named
 
 
 def _read_json_lines(path: Path) -> DataFrame:
@@ -193,16 +185,14 @@ def _arrow_parts(path: Path, n_cells: int | None) -> Iterator[DataFrame]:
     if path.suffix.lower() == ".feather":
         tables: Any = [feather.read_table(path)]
     else:
-        file = parquet.ParquetFile(path, buffer_size=_BUFFER)
-        n_columns = len(file.schema_arrow)
+        # With `pre_buffer`, pyarrow keeps all that it has read of the file.
+        file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        n_columns = len(file.schema_arrow) or 1
         tables = [file.read()] if n_cells is None else file.iter_batches(max(n_cells // n_columns, 1))
-    end = 0
     for table in tables:
         frame: DataFrame = table.to_pandas()
-        if not isinstance(frame.index, RangeIndex):  # pandas restores the index, but it is a column of the file
-            frame = frame.reset_index(names=[name or "" for name in frame.index.names])
-        start, end = end, end + len(frame)
-        yield frame.set_axis(RangeIndex(start, end))
+        numbered = isinstance(frame.index, RangeIndex)  # else pandas restored it, but it is a column of the file
+        yield frame.reset_index(drop=numbered, names=[name or "" for name in frame.index.names])
 
 
 @contextmanager

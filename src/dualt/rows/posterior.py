@@ -74,19 +74,18 @@ class Block:
 
     def read(self) -> Iterator[Rows]:
         """Yield the probabilities and labels of the rows that have a label: copies if some have none."""
-        end, n_columns = 0, self.n_classes
+        end, n_columns, missing = 0, self.n_classes, np.array(self.missing, np.intp)
         try:
             for probs, labels in self.source():
                 start, end, n_columns = end, end + len(probs), probs.shape[1]
                 if end > self.n_given or n_columns != self.n_classes:
                     break
-                low, high = np.searchsorted(self.missing, (start, end))
-                if low == high:
-                    yield probs, labels
-                    continue
-                labelled = np.delete(np.arange(end - start), np.subtract(self.missing[low:high], start))
-                for some in np.split(labelled, range(_COPIED_ROWS, len(labelled), _COPIED_ROWS)):
-                    yield probs[some], labels[some]
+                pieces: list[Any] = [slice(None)]
+                own = missing[slice(*np.searchsorted(missing, (start, end)))] - start
+                if len(own):
+                    labelled = np.delete(np.arange(end - start), own)
+                    pieces = np.split(labelled, range(_COPIED_ROWS, len(labelled), _COPIED_ROWS))
+                yield from ((probs[some], labels[some]) for some in pieces)
         except InputError as error:
             raise in_block(error, self.name) from None
         if (end, n_columns) != (self.n_given, self.n_classes):
