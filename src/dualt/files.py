@@ -73,7 +73,7 @@ def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb", *, limit: int 
     if mode == "rb":
         return stream
     text = _Text(stream, encoding="utf-8-sig", newline="")
-    text.limit = LONGEST_LINE if limit is None else limit
+    text.limit = LONGEST_LINE if limit is None else limit + 1
     return text
 
 

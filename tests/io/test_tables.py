@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
+from dualt.files import read_text
 from dualt.io import save_corrected
 from dualt.io.load import load_labels
 from dualt.io.table_columns import choose_columns, labels_of, open_table
@@ -326,6 +327,7 @@ def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path, monkeypa
     path.write_text(start + "x" * (1 << 20))
     with pytest.raises(FileError, match=r"131,072|line 1 of"):
         load_labels(path)
+    assert read_text(path, limit=path.stat().st_size) == start + "x" * (1 << 20)  # JSON with a limit may be one line
 
 
 @pytest.mark.parametrize(
