@@ -21,7 +21,7 @@ from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, is_large, open_table, table_parts
 from dualt.io.tables import TABLES
 from dualt.labels import as_label_array, as_text_array, is_missing
-from dualt.rows.posterior import Block, Rows, in_block
+from dualt.rows.posterior import Block, in_block
 from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
 _NO_PROBABILITIES = (
@@ -45,11 +45,7 @@ class FileRows:
     ignored: tuple[str, ...]
     textual: bool = False
 
-    def __call__(self) -> Iterator[Rows]:
-        """Yield (probabilities, labels)."""
-        return (part[:2] for part in self.read())
-
-    def read(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
+    def __call__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
         """Yield (probabilities, labels, the class names that a header has): a large table in parts, `.npy` mapped."""
         is_table, apart, end = self.path.suffix.lower() in TABLES, None, 0
         if self.labels is not None or not is_table:
@@ -183,7 +179,7 @@ def _open(rows: FileRows, keep: bool) -> tuple[Block, tuple[str, ...] | None]:
     name = str(rows.path) if rows.labels is None else f"{rows.path} and {rows.labels}"
     n_rows, missing, kinds = 0, list[int](), set[str]()
     try:
-        for probs, labels, names in rows.read():  # noqa: B007
+        for probs, labels, names in rows():  # noqa: B007
             if len(probs):
                 check_probability_shape(probs)
             absent = is_missing(labels)

@@ -50,12 +50,12 @@ _COPIED_ROWS = 1 << 16
 class Block:
     """Consecutive rows of probabilities and their given labels: two arrays, or a file.
 
-    `source` yields both, as many rows at a time as fit memory; one that reads files pickles as their paths. `n_given`
-    counts rows with and without a label, `missing` has the places of those without, which are left out. Errors call the
-    block `name`, a path or nothing.
+    `source` yields tuples that begin with both, of as many rows as fit memory; one that reads files pickles as their
+    paths. `n_given` counts rows with and without a label, `missing` has the places of those without, which are left
+    out. Errors call the block `name`, a path or nothing.
     """
 
-    source: Callable[[], Iterable[Rows]]
+    source: Callable[[], Iterable[Sequence[Any]]]
     n_given: int
     n_classes: int
     dtype: np.dtype[Any]
@@ -76,7 +76,7 @@ class Block:
         """Yield the probabilities and labels of the rows that have a label: copies if some have none."""
         end, n_columns, missing = 0, self.n_classes, np.array(self.missing, np.intp)
         try:
-            for probs, labels in self.source():
+            for probs, labels, *_ in self.source():
                 start, end, n_columns = end, end + len(probs), probs.shape[1]
                 if end > self.n_given or n_columns != self.n_classes:
                     break
