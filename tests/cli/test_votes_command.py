@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dualt
 from tests.cli import commands
 from tests.cli.commands import refused
 
@@ -92,6 +93,32 @@ def test_an_audit_of_the_consensus_bounds_its_rate(truth):
     assert all(one["low"] <= one["quality"] <= one["high"] for one in found["annotators"])
     audit.assign(true=truth[audit.id].to_numpy()).drop(columns="id").to_csv("rows.csv", index=False)
     assert json.loads(run("votes", *LONG, "--verified", "rows.csv", "--json")) == found
+
+
+def test_probabilities_in_a_file_are_one_more_voice(truth, export):
+    long = pd.read_csv("votes.csv")
+    probs = pd.get_dummies(truth[long.id.unique()]).astype(float) * 0.7 + 0.1
+    np.save("probs.npy", probs)
+    expected = dualt.combine_votes(long, probs).noise_rate
+    for votes, name in ((LONG, "id"), (("wide.csv", "--item", "id"), "id"), (("export.json", "--text", "text"), "item")):
+        probs[::-1].rename_axis(name).add_prefix("p_").to_csv("probs.csv")
+        found = json.loads(run("votes", *votes, "--probs", "probs.csv", "--json"))
+        assert found["noise_rate"] == pytest.approx(expected)
+    assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
+    assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
+
+
+def test_items_of_a_review_are_settled(truth):
+    first = json.loads(run("votes", *LONG, "--next", 20, "--json"))
+    review = pd.DataFrame({"id": first["next_items"], "new": truth[first["next_items"]]})
+    review.to_csv("suspects-review.csv", index=False)
+    run("votes", *LONG, "--settled", "suspects-review.csv", "-o", "consensus.csv")
+    after = json.loads(run("votes", *LONG, "--settled", "suspects-review.csv", "--json"))
+    consensus = pd.read_csv("consensus.csv", index_col="id")
+    assert (consensus["class"][review.id] == review.new.to_numpy()).all()
+    assert after["noise_rate"] < first["noise_rate"]
+    assert after["noise_rate_interval"][1] == 1
+    assert not {*after["next_items"]} & {*review.id}
 
 
 def test_the_page_shows_votes_and_annotators(truth, browser):

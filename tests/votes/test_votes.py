@@ -101,6 +101,8 @@ def test_probabilities_are_matched_by_index_and_columns(long):
     assert votes.class_names == ("dog", "bird", "cat")
     with_array = dualt.combine_votes(long, probs.to_numpy(), classes=classes)
     same(with_array, votes)
+    as_text = long.sample(frac=1, random_state=0).astype({"item": str})
+    same(dualt.combine_votes(as_text, probs.to_numpy(), classes=classes), votes)
     with pytest.raises(LabelsError, match=r"2 classes, one per column.*got 3"):
         dualt.combine_votes(long, probs.to_numpy()[:, :2])
     with pytest.raises(InputError, match="given items, got one on 7"):

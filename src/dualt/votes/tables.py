@@ -72,10 +72,11 @@ def as_ballots(
             f"Expected one of the classes {', '.join([*codes][:10])}, got {labels[label_codes[wrong]]!r}, the vote of"
             f" {long['annotator'].iloc[wrong]} on item {long['item'].iloc[wrong]}."
         )
-    if items is None and rows is None and shape is not None and long["item"].isin(range(shape[0])).all():
-        items = np.arange(shape[0])  # whole numbers are rows of the probabilities
-    elif items is None:
+    if items is None:
         items = pd.unique(long["item"]) if rows is None else rows
+        numbers = () if rows is not None or shape is None else range(shape[0])
+        if pd.Index(items).isin([*numbers, *map(str, numbers)]).all():  # whole numbers are rows of the probabilities
+            items = np.array([type(items[0])(row) for row in numbers])
     if shape is not None and len(items) != shape[0]:
         raise InputError(
             f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a data frame whose"
