@@ -100,7 +100,8 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
     probs = pd.get_dummies(truth[long.id.unique()]).astype(float) * 0.7 + 0.1
     np.save("probs.npy", probs)
     expected = dualt.combine_votes(long, probs).noise_rate
-    for votes, name in ((LONG, "id"), (("wide.csv", "--item", "id"), "id"), (("export.json", "--text", "text"), "item")):
+    wide, studio = ("wide.csv", "--item", "id"), ("export.json", "--text", "text")
+    for votes, name in ((LONG, "id"), (wide, "id"), (studio, "item")):
         probs[::-1].rename_axis(name).add_prefix("p_").to_csv("probs.csv")
         found = json.loads(run("votes", *votes, "--probs", "probs.csv", "--json"))
         assert found["noise_rate"] == pytest.approx(expected)

@@ -58,8 +58,8 @@ def votes(
     elif about is not None:
         voices = _learned(table, columns, about[learned], text, n_jobs)
     found = dualt.combine_votes(table, voices, **columns)
-    checked = {"verified": verified, "settled": settled}
-    known = {what: _true_classes(path, item, found, what) for what, path in checked.items() if path is not None}
+    files = {"verified": verified, "settled": settled}
+    known: dict[str, Any] = {what: _true_classes(path, item, found, what) for what, path in files.items() if path}
     if known:
         found = dualt.combine_votes(table, voices, **columns, **known)
     names = {"item": item or "item", "label": label or "label"}
@@ -71,8 +71,7 @@ def votes(
     words = [str(output or "consensus.csv"), *words_of(label=names["label"], id=names["item"])]
     if report is not None:
         command = shlex.join(["dualt", "apply-review", *words, "suspects-review.csv", "-o", "corrected.csv"])
-        texts = None if about is None or not text else about[text].reindex(found.items, fill_value="").astype(str).tolist()
-        _write_page(report, found, chosen, texts, command)
+        _write_page(report, found, chosen, None if about is None or not text else about[text], command)
     if as_json:
         print_json(_content(found, chosen))
         return
@@ -177,7 +176,7 @@ def _learned(
     return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
 
 
-def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: list[str] | None, command: str) -> None:
+def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command: str) -> None:
     """Write the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
     import numpy as np
 
@@ -193,6 +192,8 @@ def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: list[str] | 
     right = found.probability.astype(np.float32)
     by_pair = np.eye(len(found.class_names))[given].T @ found.posterior
     matrix, ids = np.asarray(found.consensus.transition), [str(name) for name in found.items]
+    if texts is not None:
+        texts = texts.reindex(found.items, fill_value="").astype(str).tolist()
     issues = dualt.LabelIssues(
         given, right, given, right, by_pair, listed, found.class_names, matrix, found.consensus, ids=ids, texts=texts
     )
