@@ -111,7 +111,7 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
 
 def test_items_of_a_review_are_settled(truth):
     first = json.loads(run("votes", *LONG, "--next", 20, "--json"))
-    review = pd.DataFrame({"id": first["next_items"], "new": truth[first["next_items"]]})
+    review = pd.DataFrame({"id": first["next_items"], "old": "cat", "new": truth[first["next_items"]]})
     review.to_csv("suspects-review.csv", index=False)
     run("votes", *LONG, "--settled", "suspects-review.csv", "-o", "consensus.csv")
     after = json.loads(run("votes", *LONG, "--settled", "suspects-review.csv", "--json"))
@@ -120,6 +120,7 @@ def test_items_of_a_review_are_settled(truth):
     assert after["noise_rate"] < first["noise_rate"]
     assert after["noise_rate_interval"][1] == 1
     assert not {*after["next_items"]} & {*review.id}
+    assert "pass these by --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
 
 
 def test_the_page_shows_votes_and_annotators(truth, browser):
@@ -146,6 +147,9 @@ def test_a_column_per_annotator_and_an_export_give_the_same(truth, export):
 def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
     assert "got one vote on each" in refused("votes", "single.csv", *LONG[1:])
+    pd.read_csv("votes.csv").rename(columns={"id": "n", "who": "by"}).to_csv("by.csv", index=False)
+    assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
+    assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
     pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "stratum": [0, 1]}).to_csv("chosen.csv", index=False)
     assert "--design uniform" in refused("votes", *LONG, "--verified", "chosen.csv")

@@ -139,6 +139,15 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
     assert not set(settled.next_items(50)) & set(plain.next_items(10))
 
 
+def test_annotators_without_a_checked_error_may_always_be_right(long):
+    truth, drawn = pd.Series(long.attrs["truth"]), [*range(0, 300, 4)]
+    right = pd.DataFrame({"item": truth.index, "annotator": "right", "label": truth})
+    wrong = right.assign(annotator="wrong", label=truth.map({"cat": "dog", "dog": "bird", "bird": "cat"}))
+    votes = dualt.combine_votes(pd.concat([long, right, wrong]), verified=truth[drawn])
+    found = votes.annotators.set_index("name")
+    assert (found.high["right"], found.low["wrong"]) == (1, 0)
+
+
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (7, 40), (300, 400)])
 def test_intervals_of_shares_are_wilsons(k, n):
     assert _wilson(k / n, n) == pytest.approx(binomtest(k, n).proportion_ci(method="wilson"), rel=1e-4, abs=1e-9)

@@ -130,10 +130,11 @@ def _true_classes(path: Path, item: str | None, found: dualt.Votes, what: str) -
         raise InputError(
             f"Expected the columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}."
         )
-    if what == "verified" and "stratum" in table.columns and table["stratum"].nunique() > 1:
+    chosen = truth == "new" or ("stratum" in table.columns and table["stratum"].nunique() > 1)
+    if what == "verified" and chosen:
         raise InputError(
-            f"Expected items drawn with equal chances in {path}, got several strata. Draw them by `dualt audit"
-            " --design uniform`, or pass these by --settled."
+            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them by `dualt audit --design"
+            " uniform`, or pass these by --settled."
         )
     rows = table[table[truth].astype(str) != ""]
     items = rows[name] if name != "index" else found.items[rows[name].astype(int)]
@@ -215,11 +216,12 @@ def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
 def _show(found: dualt.Votes) -> None:
     percent = dualt.results.claims.percent
     out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
-    between = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
+    interval = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
+    if high >= 1:
+        interval = f"at least {dualt.results.claims.lower_end(low, found.noise_rate)}"
     out.print(
-        f"\n[bold]About {percent(found.noise_rate)} of the consensus looks wrong[/]"
-        f" ({f'at least {percent(low)}' if high >= 1 else between})   [dim]{len(ballots.item):,} votes of"
-        f" {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
+        f"\n[bold]About {percent(found.noise_rate)} of the consensus looks wrong[/] ({interval})   [dim]"
+        f"{len(ballots.item):,} votes of {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
     )
     people = found.annotators.sort_values(["votes", "name"], ascending=[False, True])
     table = plain_table("", "annotator", "votes>", "quality>", "worst confusion")

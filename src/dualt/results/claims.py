@@ -44,21 +44,27 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
         return f"No noise rate can be claimed: {estimate.doubt}."
     if estimate.fit.rate_interval is None:
         return f"About {percent(rate)} of the labels look wrong by {estimate.estimator}."
-    # The lower end is rounded down to whole per cent, to tenths where few labels look wrong.
-    unit = 0.001 if rate < _FEW else 0.01
-    if low >= unit:
-        return f"About {percent(rate)} of the labels look wrong (at least {percent(unit * (low // unit))})."
+    least = lower_end(low, rate)
+    if least != percent(0):
+        return f"About {percent(rate)} of the labels look wrong (at least {least})."
     if rate < _HARDLY_ANY:
         return f"Fewer than {percent(_HARDLY_ANY)} of the labels look wrong."
     cause = "the models' errors" if estimate.fit.determined else "overlapping classes"
     return f"About {percent(rate)} of the labels look wrong (at least 0 %: {cause} may explain them)."
 
 
+def lower_end(low: float, rate: float) -> str:
+    """Return the lower end of a rate in per cent, rounded down: to whole numbers, to tenths where few look wrong."""
+    unit = 0.001 if rate < _FEW else 0.01
+    return percent(unit * (low // unit))
+
+
 def footnote(estimate: TransitionEstimate) -> str:
     """Return what the headline does not cover."""
-    if estimate.audit is not None:
+    if estimate.noise_rate_interval()[1] < 1:
         return "The interval was measured on checked labels, and holds whatever the classifier gets wrong."
-    return "Errors that the classifier repeats do not show. Check 100 to be sure: dualt audit."
+    shared = "all annotators share" if estimate.estimator == "votes" else "the classifier repeats"
+    return f"Errors that {shared} do not show. Check 100 to be sure: dualt audit."
 
 
 def percent(share: float) -> str:

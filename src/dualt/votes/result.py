@@ -183,8 +183,8 @@ class Votes:
             return quality, np.full(len(quality), np.nan), np.full(len(quality), np.nan)
         truth = np.full(len(self.items), -1)
         truth[rows] = classes
-        seen, before = truth[item] >= 0, self.unverified[item, vote]
-        error = np.where(seen, (truth[item] == vote) - before, 0.0)
+        seen, correct, before = truth[item] >= 0, truth[item] == vote, self.unverified[item, vote]
+        error = np.where(seen, correct - before, 0.0)
         n_seen = np.maximum(total(seen), 1)
         mean = np.clip(total(before) / n_votes + total(error) / n_seen, 0, 1)
         variance = np.maximum(mean * (1 - mean), 1e-9)
@@ -192,6 +192,8 @@ class Votes:
         # Two more errors than were met; Wilson's rule for no error in n does about the same.
         worth = n_seen * variance / np.minimum(unexplained + 2 / n_seen, variance)
         low, high = _wilson(mean, worth / np.maximum(1 - n_seen / n_votes, 1e-9))
+        # If all checked votes are right, all others may be; the same if all are wrong.
+        low, high = np.where(total(correct) == 0, 0, low), np.where(total(correct) == n_seen, 1, high)
         enough = n_seen >= _LEAST_CHECKED
         quality = np.clip(
             quality + error.sum() / max(seen.sum(), 1), np.where(enough, low, 0), np.where(enough, high, 1)
