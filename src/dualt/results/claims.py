@@ -61,7 +61,7 @@ def lower_end(low: float, rate: float) -> str:
 
 def footnote(estimate: TransitionEstimate) -> str:
     """Return what the headline does not cover."""
-    if estimate.noise_rate_interval()[1] < 1:
+    if estimate.noise_rate_interval(0.95)[1] < 1:
         return "The interval was measured on checked labels, and holds whatever the classifier gets wrong."
     shared = "all annotators share" if estimate.estimator == "votes" else "the classifier repeats"
     return f"Errors that {shared} do not show. Check 100 to be sure: dualt audit."
