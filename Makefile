@@ -1,4 +1,4 @@
-# make demo    set up .venv with what the main job needs, and show it; after make test, with a network too
+# make demo    set up .venv with what the main job needs, and show it
 # make test    set up .venv with everything, then the tests, in some minutes; make test-all adds the slow ones, make test-slow runs only those
 # make lint    style and types
 # make docs    the site, into site/: open site/index.html

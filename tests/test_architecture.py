@@ -17,7 +17,7 @@ FLOORS = (
     "votes", "audit", "estimators", "issues", "crossfit", "classifier", "datasets", "report", "nn", "reproduce", "cli",
 )  # fmt: skip
 # Methods of results that hand themselves to a later floor, imported when they are called.
-DOORS = {("results/estimate.py", "report"), ("issues/label_issues.py", "report")}
+DOORS = {("issues/label_issues.py", "report")}
 # Outside the floors: the public names, read by any for the version, and `python -m dualt`.
 ENTRANCES = ("__init__", "__main__")
 

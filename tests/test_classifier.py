@@ -222,7 +222,7 @@ def test_sample_weights_count_in_folds_and_at_the_end():
 def test_a_poor_estimate_is_told_once():
     rng = np.random.default_rng(0)
     features, labels = rng.normal(size=(300, 5)), rng.integers(3, size=300)
-    with pytest.warns(dualt.errors.DualtWarning, match="the most frequent label alone") as told:
+    with pytest.warns(dualt.errors.DualtWarning, match="always giving the most frequent one") as told:
         dualt.RobustClassifier(LogisticRegression()).fit(features, labels)
     assert len(told) == 1
     assert told[0].filename == __file__, "where the user called it"

@@ -1,4 +1,4 @@
-"""One gate opens what is read; what is written is written whole or not at all."""
+"""Files: all are opened and checked here, and written whole or not at all."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Codes: TypeAlias = NDArray[np.intp]
 _ROWS_AT_ONCE = 1 << 16
 # Beyond this, floats skip whole numbers.
 _LARGEST_WHOLE = 2**53
-# Names of classes among which bools are looked up, and their numbers.
+# Class names that bool labels may stand for, and the number of each.
 _TRUTHS = {"true": "1", "false": "0", "1": "1", "0": "0"}
 # More classes than this, most of them with one row, are ids, texts or measurements, not labels.
 _FEW_CLASSES = 20

@@ -19,10 +19,10 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(None if random_state is None else check_seed(random_state))
 
 
-def check_seed(seed: Any, name: str = "random_state") -> int:
-    """Return `seed`, which the user knows as `name`, if NumPy, scikit-learn and torch take it."""
+def check_seed(seed: Any) -> int:
+    """Return `seed`, the user's random_state, if NumPy, scikit-learn and torch take it."""
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
-        raise InputError(f"Expected a seed from 0 to {2**32 - 1} as {name}, got {seed!r}.")
+        raise InputError(f"Expected a seed from 0 to {2**32 - 1} as random_state, got {seed!r}.")
     return int(seed)
 
 

@@ -21,8 +21,8 @@ from dualt.errors import DualtWarning, InputError, LabelsError, ProbabilitiesErr
 # In the order of the columns: a list, `classifier.classes_`, the columns of a data frame.
 ClassNames: TypeAlias = Iterable[Any]
 
-# Rows may miss one by this much: float16 rounding, or probabilities printed with two or three decimals. No sum of
-# numbers of up to four decimals lands on it, where float32 and float64 would decide by their last bits.
+# Rows may miss one by this much: float16 rounding, or probabilities printed with two or three decimals. It has five
+# decimals, so that no sum of numbers with up to four lies on it, where float32 and float64 might differ.
 ROW_SUM_TOLERANCE = 0.01255
 _TRANSITION_TOLERANCE = 1e-3
 # A matrix of this many classes takes 0.8 GB; an estimate holds several.
@@ -198,7 +198,7 @@ def _describe_bad_row(chunk: NDArray[Any], start: int) -> str:
         elif infinite.any() or (others.any() and (excess[others] <= ROW_SUM_TOLERANCE).all()):
             hint = "Drop or recompute that row."
         return f"Expected {expected}, got {chunk[row, column]:.6g} at row {start + row}, column {column}. {hint}"
-    # A sum on the brink may be over it in float32 only: then the worst row is the one.
+    # A sum near the tolerance may exceed it in float32 only: then take the worst row.
     over, highest = excess > ROW_SUM_TOLERANCE, chunk.max(axis=0)
     row, above = int(np.argmax(over if over.any() else excess)), highest > 1 + ROW_SUM_TOLERANCE
     hint = "Divide each row by its sum, or pass the softmax of logits."

@@ -408,5 +408,7 @@ def test_what_tables_and_networks_do_not_share(tmp_path):
         run("train", "digits", "--text", "t", "-o", tmp_path / "m")
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "model.json").write_text('{"rows": 3}')
+    with pytest.raises(InputError, match=r"\(model.json\): pass --overwrite to replace it"):  # no --resume
+        run(*table)
     with pytest.raises(FileError, match="Expected a model that dualt train wrote"):
         run("predict", tmp_path / "m", tmp_path / "data.csv", "-o", tmp_path / "p.csv")

@@ -61,13 +61,15 @@ def export(truth):
 def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, votes, item, label):
     shown = run("votes", *votes, "--text", "text", "-o", "consensus.csv", "--annotators", "people.csv",
                 "--report", "page.html", "--next", 10)  # fmt: skip
-    assert "of the consensus looks wrong (at least" in shown
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert (least := re.search(r"of the consensus looks wrong \((at least \d+ %)", shown))
+    assert f"labels look wrong ({least[1]})" in page  # rounded down in both
+    assert "Errors that the annotators share do not show." in page
     assert f"dualt audit consensus.csv --label {label} --id {item} --text text --design uniform" in shown
     consensus = pd.read_csv("consensus.csv")
     assert consensus.columns.tolist() == [item, label, "probability", "votes", "agreement", "text"]
     assert (consensus[label].to_numpy() == truth[consensus[item]]).mean() > 0.95
     assert pd.read_csv("people.csv").sort_values("quality").name.tolist() == ["cy", "bob", "ann"]
-    page = Path("page.html").read_text(encoding="utf-8")
     assert f"dualt apply-review consensus.csv --label {label} --id {item} suspects-review.csv" in page
     run("issues", "consensus.csv", "--label", label, "--text", "text", "--id", item, "--top", 10, "-o", "found.csv")
     found = pd.read_csv("found.csv").rename(columns={item: "id"})

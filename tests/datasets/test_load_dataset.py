@@ -13,6 +13,13 @@ def test_an_unknown_name_gets_the_nearest_and_all():
         load_dataset("mnits")
 
 
+def test_a_folder_with_the_name_of_a_data_set_is_not_read_unsaid(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").mkdir()
+    assert load_dataset("digits").n_classes == 10
+    assert caplog.messages == ["'digits' is the data set of that name. For the folder, pass './digits'."]
+
+
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "data.xlsx").write_bytes(b"")
     with pytest.raises(FileError, match=r"\.npz, \.csv, .*got .*data\.xlsx"):

@@ -204,14 +204,23 @@ def test_flags_are_those_of_a_loop(seed, top):
     """Preferred first, then the least probable, the first of equals, as many as are expected to be wrong."""
     rng = np.random.default_rng(seed)
     right, preferred = (rng.integers(0, 9, 12) / 8).astype(np.float32), rng.random(12) < 0.2
-    expected = round(float((1 - right).sum()))
+    expected = rng.random() * 13
     order = sorted(range(12), key=lambda row: (not preferred[row], right[row], row))
-    count = max(expected, int(preferred.sum()))
-    assert flag(right, preferred).tolist() == [row in order[:count] for row in range(12)]
+    count = max(round(expected), int(preferred.sum()))
+    assert flag(right, preferred, expected).tolist() == [row in order[:count] for row in range(12)]
     lowest = sorted(range(12), key=lambda row: (right[row], row))[: max(top, 0)]
-    assert flag(right, preferred, top=top).tolist() == [row in lowest for row in range(12)]
-    assert flag(right[:1], preferred[:1], top=1).tolist() == [True]
-    assert flag(right, preferred, threshold=0.5).tolist() == [value < 0.5 for value in right]
+    assert flag(right, preferred, expected, top=top).tolist() == [row in lowest for row in range(12)]
+    assert flag(right[:1], preferred[:1], 0, top=1).tolist() == [True]
+    assert flag(right, preferred, expected, threshold=0.5).tolist() == [value < 0.5 for value in right]
+
+
+def test_as_many_labels_are_flagged_as_the_matrix_expects_to_be_wrong():
+    transition = dualt.noise.symmetric(3, 0.3)
+    clean = np.random.default_rng(0).integers(3, size=900)
+    given = dualt.noise.corrupt(clean, transition, random_state=0)
+    probs = 0.6 * np.eye(3)[clean] @ transition + 0.4 / 3  # unsure, so that few other classes are likelier
+    found = dualt.find_label_issues(probs, given, transition)
+    assert found.probably_wrong.sum() <= len(found.indices) == round(found.expected_count) == pytest.approx(270, abs=5)
 
 
 @given(transitions(), st.integers(0, 1000))

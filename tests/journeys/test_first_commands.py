@@ -40,7 +40,7 @@ def test_a_table_is_learned_from_as_it_is(run, customers):
     command = ["issues", "customers.csv", "--label", "risk"]
     result = run(*command, "--json", "-o", "issues.csv")
     learning, ids, judged, *_ = result.stderr.splitlines()
-    assert learning == "customers.csv has no probabilities: learning from 3 columns, age, income, job"
+    assert learning == "customers.csv has no probabilities. Learning from 3 columns: age, income, job"
     assert "from customer, which is different in every row. To name the rows by it, pass --id customer." in ids
     assert "5 models" in judged or "4 models" in judged
     flagged = pd.read_csv("issues.csv")["index"]
@@ -56,9 +56,9 @@ def test_a_table_is_learned_from_as_it_is(run, customers):
 def test_probs_estimate_audit_and_train_learn_from_the_same_columns(run, customers):
     table = ["customers.csv", "--label", "risk", "--id", "customer"]
     for command in (["probs", *table, "-o", "p.csv"], ["estimate", *table], ["train", *table, "-o", "model"]):
-        assert "learning from 3 columns, age, income, job" in run(*command).stderr
+        assert "Learning from 3 columns: age, income, job" in run(*command).stderr
     drawn = run("audit", *table, "-o", "audit.csv", "--report", "audit.html", "--size", 60)
-    assert "learning from 3 columns" in drawn.stderr
+    assert "Learning from 3 columns" in drawn.stderr
     assert set(pd.read_csv("audit.csv")["stratum"]) > {0}
     assert "dualt estimate customers.csv --label risk --id customer --verified audit.csv" in drawn.stdout
     customers.drop(columns="risk").sample(frac=1, random_state=0).to_csv("new.csv", index=False)
@@ -77,7 +77,7 @@ def test_texts_are_found_among_the_columns(run):
     given = np.where(rng.random(200) < 0.1, rng.choice(list(words), 200), true)
     pd.DataFrame({"label": given, "title": texts}).to_csv("titles.csv", index=False)
     result = run("issues", "titles.csv", "--json")
-    assert "learning from 1 column, title (text)" in result.stderr
+    assert "Learning from 1 column: title (text)" in result.stderr
     assert {row["index"] for row in json.loads(result.stdout)["issues"]} == {*np.flatnonzero(given != true)}
 
 
@@ -104,7 +104,7 @@ def test_one_hot_columns_are_features(run):
     job, age = rng.integers(0, 3, 200), rng.integers(18, 80, 200)
     frame = pd.DataFrame(np.eye(3, dtype=int)[job], columns=["clerk", "nurse", "driver"]).assign(age=age)
     frame.assign(label=np.where(age + 20 * (job == 1) > 50, "y", "n")).to_csv("data.csv", index=False)
-    assert "learning from 4 columns" in run("issues", "data.csv", "--label", "label", "--quick").stderr
+    assert "Learning from 4 columns" in run("issues", "data.csv", "--label", "label", "--quick").stderr
 
 
 def test_embeddings_with_labels_in_any_file(run):
@@ -119,7 +119,8 @@ def test_embeddings_with_labels_in_any_file(run):
         for name in ("labels.npy", "labels.csv")
     )
     assert array["issues"] == table["issues"]
-    assert np.mean([row["index"] % 20 == 0 for row in array["issues"]]) > 0.8
+    wrong = [row["index"] % 20 == 0 for row in array["issues"] if row["group"] == "probably wrong"]
+    assert np.mean(wrong) > 0.8
 
 
 def test_class_names_that_look_alike_lead_to_merging_them(run, customers):

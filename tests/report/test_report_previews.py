@@ -72,6 +72,9 @@ def test_files_of_a_folder_are_shown_by_their_names(tmp_path):
     previews = image_previews(tmp_path, range(4), n_samples=4, ids=["d", "a", "c", "b"])
     assert {uri[:15] for uri in previews.previews} == {"data:image/png;"}
     assert previews.files == ["d", "a", "c", "b"]
+    assert previews.pixelated
+    (tmp_path / "e").write_bytes(picture("PNG", shape=(5, 80)))
+    assert not image_previews(tmp_path, [0, 1], n_samples=2, ids=["a", "e"]).pixelated
 
 
 def fill(folder, names):

@@ -25,7 +25,7 @@ from dualt.errors import DualtError, TrainingError, missing_extra
 
 # What to do after Ctrl-C.
 _GO_ON = {
-    "train": "run the same command with --resume to go on from the last checkpoint.",
+    "train": "run the same command, for a network with --resume, which goes on from the last checkpoint.",
     "reproduce": "run the same command to go on; finished runs are kept.",
     "data": "run the same command; finished downloads are kept.",
 }

@@ -241,9 +241,9 @@ def _progress(
     missing = needed if half_width is None else max(needed - n_verified, 0)
     content["target"] = {"half_width": target, "needed": needed, "missing": missing}
     if half_width is None:
-        said = f"need at most {needed:,} verified labels. The first batch will show."
+        said = f"need at most {needed:,} verified labels; the first batch will show how many."
     elif half_width <= target:
         said = "are reached."
     else:
-        said = f"need about {needed:,} verified labels: {missing:,} {'is' if missing == 1 else 'are'} missing."
+        said = f"need about {needed:,} verified labels: {missing:,} more."
     return content, [*sentences, f"{wish} {said}"]

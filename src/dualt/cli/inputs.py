@@ -369,7 +369,7 @@ def _columns_to_learn(table: Table, others: Sequence[str]) -> tuple[list[str], l
         raise InputError(f"Expected columns to learn from in {table.path}, got none beside {_listed(others)}.")
     counts = f"{len(texts) + len(features)} column{'s' * (len(texts) + len(features) != 1)}"
     shown = _listed(f"{name} (text)" if name in texts else name for name in named if name not in ids)
-    _log.warning("%s has no probabilities: learning from %s, %s", table.path, counts, shown)
+    _log.warning("%s has no probabilities. Learning from %s: %s", table.path, counts, shown)
     if ids:
         remedy = f"To name the rows by it, pass --id {shlex.quote(ids[0])}."
         _log.warning("Not learning from %s, which is different in every row. %s", _listed(ids), remedy)

@@ -122,9 +122,10 @@ def _check_folder(folder: Path, asked: Mapping[str, Any], *, resume: bool, overw
     found = [name for name in (_RUN, *_MODELS, _REPORT) if (folder / name).exists()]
     found += [_CHECKPOINTS] * any((folder / _CHECKPOINTS).glob("*.safetensors"))
     if found and not (resume or overwrite):
+        go_on = "--resume to continue it, " if asked else ""  # the models of a table have no checkpoints
         raise InputError(
-            f"There is a run in {folder} already ({', '.join(found)}): pass --resume to continue it, --overwrite to"
-            " replace it, or another folder."
+            f"There is a run in {folder} already ({', '.join(found)}): pass {go_on}--overwrite to replace it, or"
+            " another folder."
         )
     stored = folder / _CHECKPOINTS / _OPTIONS
     before = dict(read_json(stored)) if resume and stored.exists() else dict(asked)

@@ -214,14 +214,14 @@ def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
 
 
 def _show(found: dualt.Votes) -> None:
-    percent = dualt.results.claims.percent
+    percent, rounded_down = dualt.results.claims.percent, dualt.results.claims.rounded_down
     out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
-    interval = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
-    if high >= 1:
-        interval = f"at least {dualt.results.claims.lower_end(low, found.noise_rate)}"
+    at_least = f"at least {percent(rounded_down(low, found.noise_rate))}"
+    between = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
     out.print(
-        f"\n[bold]About {percent(found.noise_rate)} of the consensus looks wrong[/] ({interval})   [dim]"
-        f"{len(ballots.item):,} votes of {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
+        f"\n[bold]About {percent(found.noise_rate)} of the consensus looks wrong[/]"
+        f" ({at_least if high >= 1 else between})   [dim]{len(ballots.item):,} votes of"
+        f" {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
     )
     people = found.annotators.sort_values(["votes", "name"], ascending=[False, True])
     table = plain_table("", "annotator", "votes>", "quality>", "worst confusion")

@@ -147,7 +147,7 @@ def make_folds(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds
             split = check_cv(cv, labels, classifier=True).split(firsts, labels[firsts], groups)
-            # Row numbers, also of masks and of numbers that count from the end.
+            # A splitter may return masks, or numbers that count from the end: make them row numbers.
             numbers = np.arange(len(firsts))
             folds = [(numbers[np.asarray(train)], numbers[np.asarray(test)]) for train, test in split if len(test)]
     except (IndexError, TypeError, ValueError) as error:  # such as groups that a splitter needs

@@ -152,6 +152,8 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     if isinstance(name_or_path, str) and name_or_path in REGISTRY:
         loader, folder = REGISTRY[name_or_path].load, REGISTRY[name_or_path].folder
         places = [data_root(root) / folder] if folder else []
+        if path.is_dir():
+            _log.warning("%r is the data set of that name. For the folder, pass './%s'.", name_or_path, path)
     elif path.exists():
         places = [path]
         if not path.is_dir():

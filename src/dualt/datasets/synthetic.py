@@ -24,7 +24,7 @@ def load_synthetic(
 ) -> Dataset:
     """Two Gaussians in ten dimensions with means 0 and 2 and unit variance, drawn afresh for every random_state.
 
-    With `standardize`, networks see standardised features, as in the paper's released code; its text has no word of it.
+    With `standardize`, networks see standardised features, as in the paper's released code, not in its text.
     """
     train_x, train_y = _draw(n_samples, stream(random_state, "synthetic-train"))
     test_x, test_y = _draw(n_test, stream(random_state, "synthetic-test"))

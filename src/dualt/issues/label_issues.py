@@ -55,8 +55,8 @@ class LabelIssues:
     by_pair : (n_classes, n_classes)
         `by_pair[given, true]`: expected number of examples, as the matrix and the label counts imply.
     is_issue : (n_samples,)
-        The flagged labels: as many as are expected to be wrong, unless a threshold or budget was set. Those for which
-        another class is likelier are *probably wrong*, the others *doubtful*.
+        The flagged labels: as many as are expected to be wrong, unless a threshold or a number was set. Those for
+        which another class is likelier are *probably wrong*, the others *doubtful*.
     class_names : tuple of str
     transition, transition_estimate
         The matrix that was used, and the estimate that it came from; None if it was given.
@@ -114,7 +114,7 @@ class LabelIssues:
     @property
     def expected_count(self) -> float:
         """Expected number of wrong labels: the off-diagonal of `by_pair`."""
-        return float(self.by_pair.sum() - np.trace(self.by_pair))
+        return off_diagonal(self.by_pair)
 
     @property
     def n_labelled(self) -> int:
@@ -136,7 +136,7 @@ class LabelIssues:
             raise InputError("Expected a threshold or a number of issues (top), got neither.")
         labelled = np.ones(len(self), bool) if self.labelled is None else self.labelled
         is_issue, preferred = np.zeros(len(self), bool), self.suggested != self.given
-        is_issue[labelled] = flag(self.probability_right[labelled], preferred[labelled], threshold, top)
+        is_issue[labelled] = flag(self.probability_right[labelled], preferred[labelled], 0, threshold, top)
         return replace(self, is_issue=is_issue)
 
     def spread(self, rows: NDArray[np.intp], n_rows: int) -> LabelIssues:
@@ -227,6 +227,11 @@ class LabelIssues:
             return f"<p>{escape(finding)}</p>{self.listed(10).to_html(index=False, float_format='{:.3f}'.format)}"
 
 
+def off_diagonal(by_pair: NDArray[np.float64]) -> float:
+    """Return the sum of what is not on the diagonal."""
+    return float(by_pair.sum() - np.trace(by_pair))
+
+
 def check_cut(threshold: float | None, top: int | None) -> None:
     """Refuse a threshold and a number of issues together, or one that is out of range."""
     if threshold is not None and top is not None:
@@ -238,12 +243,16 @@ def check_cut(threshold: float | None, top: int | None) -> None:
 
 
 def flag(
-    right: NDArray[np.float32], preferred: NDArray[np.bool_], threshold: float | None = None, top: int | None = None
+    right: NDArray[np.float32],
+    preferred: NDArray[np.bool_],
+    expected: float,
+    threshold: float | None = None,
+    top: int | None = None,
 ) -> NDArray[np.bool_]:
     """Return which labels to flag: those below the threshold, or the `top` least probable.
 
     By default those with another class `preferred`, then the least probable until as many are flagged as are expected
-    to be wrong, Σ(1 − P(right)).
+    to be wrong.
     """
     if threshold is not None:
         return np.asarray(right < threshold)
@@ -251,8 +260,7 @@ def flag(
         return _lowest(right, top)
     flagged: NDArray[np.bool_] = preferred.copy()
     others = np.flatnonzero(~preferred)
-    expected = round(len(right) - float(right.sum(dtype=np.float64)))
-    flagged[others[_lowest(right[others], expected - int(preferred.sum()))]] = True
+    flagged[others[_lowest(right[others], round(expected) - int(preferred.sum()))]] = True
     return flagged
 
 

@@ -127,7 +127,7 @@ def apply_review(
         raise LabelsError("Expected at least one label, got none.")
     class_names = _names_in(array[there]) if class_names is None else class_names
     coder = LabelCoder.for_labels(array[there], len(class_names), class_names)
-    # A review has truth values as True and False, or as 1 and 0, like the data that it was made from.
+    # A review writes bools as True and False or as 1 and 0, like the data that it was made from.
     codes = {name: code for names in (coder.numbers or (), coder.names) for code, name in enumerate(names)}
     current = np.full(len(array), -1, np.intp)
     current[there] = coder.encode(array[there])

@@ -14,7 +14,7 @@ from dualt.audit import Audit, AuditResult, Calibration, as_audit, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.estimators.views import views_scores
-from dualt.issues.label_issues import LabelIssues, Scores, check_cut, flag, issue_frame
+from dualt.issues.label_issues import LabelIssues, Scores, check_cut, flag, issue_frame, off_diagonal
 from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
 from dualt.labels import Codes
 from dualt.results import TransitionEstimate
@@ -79,8 +79,9 @@ def find_label_issues(
     With p calibrated to the given labels by one power, q its clean posterior after eight EM steps (stopped early, it
     follows the errors of p less than `dualt.clean_posterior` does), and y the given label,
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. The label is right with the probability of i = y, and the suggestion
-    is the most probable i. As many labels are flagged as the matrix expects to be wrong, the least probable first:
-    *probably wrong* if another class is likelier, else *doubtful*.
+    is the most probable i. (Several models: the pooled opinion of `dualt.estimators.views`.) Labels for which another
+    class is likelier are flagged as *probably wrong*, then the least probable ones as *doubtful*, until as many are
+    flagged as the matrix expects to be wrong.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def find_label_issues(
     estimator
         Name of the estimator to use then; see `dualt.estimate_transition`.
     threshold
-        Flag the labels that are right with less than this probability, instead of the expected number.
+        Flag the labels that are right with less than this probability, instead.
     top
         Flag this many, instead.
     class_names
@@ -166,7 +167,7 @@ def find_posterior_issues(
     scores = _collect(chunks, posterior.n_samples, posterior.n_classes)
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
-    is_issue = flag(scores.right, scores.suggested != scores.given, threshold, top)
+    is_issue = flag(scores.right, scores.suggested != scores.given, off_diagonal(known.by_pair), threshold, top)
     return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
 
 
@@ -276,7 +277,8 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
         know = delayed(partial(_know_verified, known.audit))
         parts = [know(part, start) for part, start in zip(parts, starts[:-1], strict=True)]
     groups = [parts] if threshold is None else [[part] for part in parts]
-    ranked = [delayed(_flag_parts)(some, threshold, top) for some in groups]
+    expected = off_diagonal(known.by_pair)
+    ranked = [delayed(_flag_parts)(some, expected, threshold, top) for some in groups]
     flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
     columns = zip(parts, flags, starts[:-1], strict=True)
     frames = [delayed(issue_frame)(part, flagged, names, start) for part, flagged, start in columns]
@@ -284,8 +286,10 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
     return lazy_frame(frames, meta, (*starts[:-1], posterior.n_samples - 1))
 
 
-def _flag_parts(parts: list[Scores], threshold: float | None, top: int | None) -> list[NDArray[np.bool_]]:
+def _flag_parts(
+    parts: list[Scores], expected: float, threshold: float | None, top: int | None
+) -> list[NDArray[np.bool_]]:
     """Return which labels of each part to flag among those of all."""
     whole = Scores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    flagged = flag(whole.right, whole.suggested != whole.given, threshold, top)
+    flagged = flag(whole.right, whole.suggested != whole.given, expected, threshold, top)
     return np.split(flagged, np.cumsum([len(part.given) for part in parts])[:-1])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, ProbabilitiesError
-from dualt.issues.label_issues import LabelIssues, check_cut, flag
+from dualt.issues.label_issues import LabelIssues, check_cut, flag, off_diagonal
 from dualt.labels import LabelCoder, as_label_array
 from dualt.rows.chunks import count_pairs, normalize_counts
 from dualt.validation import as_array, check_count, check_indices, check_same_length, index_of, most_by_rounding
@@ -89,12 +89,12 @@ def rank_dynamics(
     n_classes = right.shape[1]
     coder = LabelCoder.for_labels(labels, n_classes, class_names)
     given, suggested = coder.encode_small(labels), right.argmax(axis=1).astype(np.min_scalar_type(n_classes - 1))
-    by_pair, rows = count_pairs([given.astype(np.intp) * n_classes + suggested], n_classes), np.arange(len(right))
-    score, is_issue = right[rows, given], suggested != given
-    if threshold is not None or top is not None:
-        is_issue = flag(score, is_issue, threshold, top)
+    pairs, rows = given.astype(np.intp) * n_classes + suggested, np.arange(len(right))
+    by_pair = count_pairs([pairs], n_classes).astype(np.float64)
+    score = right[rows, given]
+    is_issue = flag(score, suggested != given, off_diagonal(by_pair), threshold, top)
     return LabelIssues(
-        given, score, suggested, right[rows, suggested], by_pair.astype(np.float64), is_issue,
+        given, score, suggested, right[rows, suggested], by_pair, is_issue,
         coder.names, normalize_counts(by_pair.T), None, index_of(noisy_labels),
     )  # fmt: skip
 

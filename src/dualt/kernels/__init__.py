@@ -23,7 +23,8 @@ class KernelsError(DualtError, ImportError):
     """The compiled kernels were required, and are not there."""
 
 
-# Raised with every change of a function's arguments or meaning, here and in version.c: no other library is used.
+# Increased, here and in version.c, whenever the arguments or the meaning of a function change: a library of another
+# version is not used.
 _VERSION = 9
 # As in rows.c: rows that are dealt with together.
 GROUP = 64

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dualt.datasets.dataset import check_finite
-from dualt.errors import DualtError, FileError, InputError, MissingExtraError
+from dualt.errors import DualtError, FileError, InputError
 from dualt.files import atomic_write, check_readable, json_text, make_folder
 from dualt.nn.networks import build_network, predict_probs
 from dualt.nn.samples import as_inputs, sample_shape, torch_device
@@ -80,7 +80,10 @@ def load_weights(network: nn.Module, source: str | Path) -> None:
         try:
             from torchvision.models import ResNet50_Weights
         except (ImportError, RuntimeError):  # a torchvision of another torch fails with RuntimeError
-            raise MissingExtraError("ImageNet weights from torchvision (or a .safetensors file)", "train") from None
+            raise InputError(
+                "Expected torchvision, which has the ImageNet weights, got none that fits torch. Install it, or pass a"
+                " .safetensors file."
+            ) from None
         weights = ResNet50_Weights.DEFAULT.get_state_dict(progress=False)
     else:
         weights = read_tensors(Path(source))[0]

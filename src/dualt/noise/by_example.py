@@ -43,7 +43,7 @@ class InstanceNoise(NamedTuple):
 def weak_annotators(
     features: ArrayLike, clean_labels: Any, rate: float, random_state: RandomState = 0
 ) -> InstanceNoise:
-    """Draw labels from five weak annotators, who err most on hard examples, with labels that these resemble.
+    """Draw labels from five weak annotators, who err most on hard examples, and towards similar classes.
 
     Each annotator is a logistic regression trained on ten clean examples per class, and labels a random fifth of the
     rows: j with probability ∝ P(j | x) · exp(λ·1[j = y]) for true class y, with one λ that makes `rate` the mean

@@ -182,7 +182,7 @@ def corrupt(
         if uniform is not None:  # invert the cumulative distribution; its last edge is one, whatever rounding says
             noisy[members] = np.searchsorted(np.cumsum(row)[:-1], uniform[members], side="right")
             continue
-        # The largest remainders are rounded up. In random order, because of equal ones the first comes first.
+        # The largest remainders are rounded up; classes are in random order, so that ties are broken at random.
         order = rng.permutation(len(row))
         ideal = row[order] * len(members)
         counts = np.floor(ideal + 1e-9).astype(np.intp)

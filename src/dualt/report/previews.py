@@ -51,11 +51,13 @@ def image_previews(
     allowed = min(PICTURE_LIMIT, TOTAL_LIMIT // max(len(rows), 1))
     if isinstance(source, (str, Path)) and Path(source).is_dir():
         matched, shown = match_files(Path(source), n_samples, ids), []
-        files = [matched[row] for row in rows]
+        files, largest = [matched[row] for row in rows], 0
         for file in files:
             with opened_image(file) as image:
+                largest = max(largest, *image.size)
                 shown.append(_data_uri(image, allowed))
-        return Previews("image", shown, files=[file.relative_to(source).as_posix() for file in files])
+        names = [file.relative_to(source).as_posix() for file in files]
+        return Previews("image", shown, pixelated=largest < _PIXELATED_BELOW, files=names)
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() != ".npy":
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")

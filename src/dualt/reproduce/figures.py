@@ -80,7 +80,7 @@ def write_figure(experiment: Experiment, results: pd.DataFrame, folder: Path) ->
             _draw_bars(axis, own, _AXES[experiment.shows])
         else:
             _draw_curves(axis, own.assign(row=own.noise) if one else own, _AXES[experiment.shows])
-    # One legend for all panels, beside none of the curves.
+    # One legend for all panels, outside them.
     legends = (axis.get_legend_handles_labels() for axis in figure.axes)
     known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
     figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)

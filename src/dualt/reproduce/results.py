@@ -45,7 +45,7 @@ _COLUMNS = [
 ]  # fmt: skip
 # What a table shows where there is no value.
 _NOTHING = "–"
-# Of an experiment, which is not another experiment for having fewer of them.
+# Settings that may differ from the paper's without counting as a deviation.
 _CHOICES = ("name", "title", "profile", "shows", "datasets", "noise", "estimators", "methods", "seeds")
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dualt.results.estimate import TransitionEstimate
 
 # Estimators that do not rest on the classifier: on true labels, the features of the examples, or several votes.
-_BY_OTHER_MEANS = ("oracle", "hoc", "votes")
+_VOTES = "votes"
+_BY_OTHER_MEANS = ("oracle", "hoc", _VOTES)
 _COUNT_LABELS = ("confident-joint", "clean-count", "joint")
 # Standard errors by which the agreement with the labels must differ from that of chance, and the share of the labels'
 # entropy that the predictions must explain otherwise.
@@ -44,27 +45,28 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
         return f"No noise rate can be claimed: {estimate.doubt}."
     if estimate.fit.rate_interval is None:
         return f"About {percent(rate)} of the labels look wrong by {estimate.estimator}."
-    least = lower_end(low, rate)
-    if least != percent(0):
-        return f"About {percent(rate)} of the labels look wrong (at least {least})."
+    if least := rounded_down(low, rate):
+        return f"About {percent(rate)} of the labels look wrong (at least {percent(least)})."
     if rate < _HARDLY_ANY:
         return f"Fewer than {percent(_HARDLY_ANY)} of the labels look wrong."
     cause = "the models' errors" if estimate.fit.determined else "overlapping classes"
-    return f"About {percent(rate)} of the labels look wrong (at least 0 %: {cause} may explain them)."
-
-
-def lower_end(low: float, rate: float) -> str:
-    """Return the lower end of a rate in per cent, rounded down: to whole numbers, to tenths where few look wrong."""
-    unit = 0.001 if rate < _FEW else 0.01
-    return percent(unit * (low // unit))
+    why = "" if estimate.estimator == _VOTES else f": {cause} may explain them"
+    return f"About {percent(rate)} of the labels look wrong (at least 0 %{why})."
 
 
 def footnote(estimate: TransitionEstimate) -> str:
     """Return what the headline does not cover."""
     if estimate.noise_rate_interval(0.95)[1] < 1:
         return "The interval was measured on checked labels, and holds whatever the classifier gets wrong."
-    shared = "all annotators share" if estimate.estimator == "votes" else "the classifier repeats"
-    return f"Errors that {shared} do not show. Check 100 to be sure: dualt audit."
+    if estimate.estimator == _VOTES:
+        return "Errors that the annotators share do not show. Check 100 to be sure: dualt audit."
+    return "Errors that the classifier repeats do not show. Check 100 to be sure: dualt audit."
+
+
+def rounded_down(low: float, rate: float) -> float:
+    """Return the lower end of a rate, rounded down to whole per cent, to tenths where few labels look wrong."""
+    unit = 0.001 if rate < _FEW else 0.01
+    return unit * (low // unit)
 
 
 def percent(share: float) -> str:
@@ -82,8 +84,9 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     """Return why the classifier is not good enough for a matrix or a rate; None if it is.
 
     It is not if it agrees with the labels no more often than always giving the most frequent one would and explains
-    next to nothing of them, or if fewer labels contradict it than the matrix takes to be wrong. `unseen`,
-    probabilities and class numbers of other rows, is what to judge it by where those of the estimate are in sample.
+    next to nothing of them, or if fewer labels contradict it than the matrix takes to be wrong; but several models may
+    contradict a label that their mean agrees with. `unseen`, probabilities and class numbers of other rows, is what to
+    judge it by where those of the estimate are in sample.
     """
     if estimate.audit is not None or estimate.estimator in _BY_OTHER_MEANS:
         return None
@@ -97,11 +100,11 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     by_chance = constant + _SURE * np.sqrt(constant * (1 - constant) / n_rows)
     if agreement <= by_chance and (agreement < given @ predicted or information(counts) < _UNINFORMATIVE):
         return (
-            f"the classifier agrees with {percent(agreement)} of the labels, and the most frequent label alone would"
-            f" with {percent(constant)}"
+            f"the classifier agrees with {percent(agreement)} of the labels, and always giving the most frequent one"
+            f" would agree with {percent(constant)}"
         )
     error = np.sqrt((agreement * (1 - agreement) + 1 / n_rows) / n_rows)
-    if estimate.noise_rate > 1 - agreement + _SURE * error:
+    if estimate.estimator != "views" and estimate.noise_rate > 1 - agreement + _SURE * error:
         return (
             f"by the matrix of {estimate.estimator}, {percent(estimate.noise_rate)} of the labels are wrong, but the"
             f" classifier contradicts only {percent(1 - agreement)} of them"
@@ -145,7 +148,7 @@ _NOTICES = {
     ),
     "class-never-predicted": (
         "No row has its largest probability in class {classes}.",
-        "Its row of the matrix is a guess. Train the classifier longer, or collect more labels of the class.",
+        "Its row of the matrix is a guess. Use a better classifier, or collect more labels of the class.",
     ),
     "low-anchor-confidence": (
         f"Even the surest example of class {{classes}} has a probability below {_LOW_ANCHOR_CONFIDENCE:.0%}.",
