@@ -33,7 +33,7 @@ CORE = {
     "estimators": ["tests/estimators"],
     "votes": ["tests/votes"],
     "rows": ["tests/rows", "tests/test_array_likes.py"],
-    "issues": ["tests/issues"],
+    "issues": ["tests/issues", "tests/rows/test_dask.py"],
     "audit": ["tests/audit"],
     "crossfit": ["tests/test_crossfit.py", "tests/test_crossfit_models.py"],
     "transition.py": ["tests/test_transition.py", "tests/kernels/test_posterior_kernel.py"],
@@ -126,6 +126,7 @@ def mutants(package: str, count: int, seed: int) -> Iterator[Mutant]:
 
 def run_tests(source: str, tests: list[str]) -> None:
     """Run tests against a copy of the source and exit with pytest's code; in a forked process."""
+    import hypothesis
     import pytest
 
     os.setsid()
@@ -133,8 +134,12 @@ def run_tests(source: str, tests: list[str]) -> None:
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
-    # Tests that start Python themselves find the copy too; failing examples are not kept for the next bug.
-    os.environ |= {"PYTHONPATH": source, "HYPOTHESIS_STORAGE_DIRECTORY": f"{source}/.hypothesis"}
+    # The first failing example is enough: no time goes into a smaller one, and none is kept for the next bug.
+    hypothesis.settings.register_profile(
+        "first failure", deadline=None, max_examples=20, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]
+    )
+    os.environ |= {"HYPOTHESIS_PROFILE": "first failure", "HYPOTHESIS_STORAGE_DIRECTORY": f"{source}/.hypothesis"}
+    os.environ["PYTHONPATH"] = source  # for tests that start Python themselves
     sys.path[:0] = [source, str(ROOT)]
     fast = "-x -q -p no:cacheprovider --hypothesis-seed=0 -W ignore::pytest.PytestAssertRewriteWarning"
     os._exit(pytest.main([*fast.split(), "-m", "not slow", *tests]))

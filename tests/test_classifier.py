@@ -277,7 +277,7 @@ class Renaming(GaussianNB):
 
 def test_classes_that_are_no_labels_are_refused():
     features, noisy, _ = small_case()
-    with pytest.raises(InputError, match="classes_ are the labels it was fitted on, got 'class ant' from Renaming"):
+    with pytest.raises(InputError, match=r"classes_.*got 'class ant' from Renaming"):
         dualt.RobustClassifier(Renaming(), correction="clean").fit(features, noisy)
 
 

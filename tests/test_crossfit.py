@@ -295,15 +295,15 @@ BAD = {
     "unknown kind": ({"kind": "tabel"}, UnknownNameError, "Did you mean 'table'"),
     "numbers as texts": ({"data": np.arange(90.0)}, InputError, "Numbers are a table"),
     "texts without words": ({"data": [""] * 90}, InputError, "texts with words"),
-    "infinity": ({"data": np.full((90, 2), np.inf)}, InputError, "finite numbers in column 0"),
+    "infinity": ({"data": pd.DataFrame({"x": [0, np.inf] * 45})}, InputError, "column 'x', got inf at row 1"),
     "five dimensions": ({"data": np.zeros((90, 1, 1, 1, 1))}, InputError, "5 dimensions"),
     "a negative seed": ({"random_state": -1}, InputError, r"from 0 to 4294967295 as random_state, got -1\."),
     "a seed beyond scikit-learn's": ({"random_state": 2**32}, InputError, "got 4294967296"),
     "tiny images": ({"data": np.zeros((90, 3, 3))}, InputError, "at least 4×4"),
     "folds that leave rows out": (
-        {"cv": [(np.arange(60), np.arange(60, 80))]},
+        {"cv": [(np.arange(45, 90), np.arange(45)), (np.arange(45), np.arange(46, 90))]},
         InputError,
-        "folds that test every row",
+        "test every row once, got row 45 in 0 folds",
     ),
     "repeated folds": (
         {"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=10)},
@@ -447,11 +447,9 @@ def test_near_copies_stay_in_one_fold():
 def test_folds_that_train_on_what_they_test_are_refused():
     features, labels = load_iris(return_X_y=True)
     folds = [(train, test) for train, test in KFold(3, shuffle=True, random_state=0).split(features)]
-    leaky = [(np.append(train, test[0]), test) for train, test in folds]
-    with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
-        cross_fit(features, labels, model=GaussianNB(), cv=leaky)
-    with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
-        cross_fit(features, labels, model=GaussianNB(), cv=[(np.append(a, b[0] - 150), b) for a, b in folds])
+    for leak in (0, -150):
+        with pytest.raises(InputError, match=f"row {folds[0][1][0]} in both parts of fold 0"):
+            cross_fit(features, labels, model=GaussianNB(), cv=[(np.append(a, b[0] + leak), b) for a, b in folds])
     with pytest.raises(InputError, match="index 150 is out of bounds"):
         cross_fit(features, labels, model=GaussianNB(), cv=[(train, test + 1) for train, test in folds])
     masks = [tuple(np.isin(np.arange(150), rows) for rows in fold) for fold in folds]

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from dualt.crossfit import ImageFeatures, image_features
-from dualt.crossfit.examples import read_examples
+from dualt.crossfit.examples import learnable_columns, read_examples
 from dualt.crossfit.folds import encode_labels, make_folds
 from dualt.crossfit.models import Family, families_of, fit_family, member_weights
 from dualt.errors import InputError, LabelsError
@@ -70,6 +70,8 @@ def test_neither_texts_nor_numbers_beside_them_drown_the_other():
     squares = (neighbours.features**2).mean(axis=0)
     assert squares[:-2].sum() == pytest.approx(1)
     assert squares[-2:].sum() == pytest.approx(1)
+    *_, kernel = families_of(read_examples(frame[["size", "age"]]), np.arange(80) % 2, 0)
+    assert kernel.classifiers[0][0].gamma == 1 / 4, "half a column's share"
 
 
 @pytest.mark.parametrize(("value", "n_families"), [(1.0, 2), (0.0, 2), (-1.0, 1)])
@@ -83,6 +85,17 @@ def test_texts_may_be_one_column():
     assert read_examples(texts[:, None], "text").texts == read_examples(texts).texts == [["a fox", "tea", ""]]
     with pytest.raises(InputError, match=r"one per row, got .* shape \(3, 2\)"):
         read_examples(np.stack([texts, texts], axis=1), "text")
+
+
+def test_columns_are_texts_features_and_ids():
+    rows = range(20)
+    table = pd.DataFrame({
+        "said": [f"tea and {row}" for row in rows], "kind": list("ab") * 10, "price": [str(row**2) for row in rows],
+        "slogan": ["tea and milk"] * 20, "code": [f"x{row}" for row in rows], "row": [str(row) for row in rows],
+        "orderId": [str(7 * row) for row in rows],
+    })  # fmt: skip
+    assert learnable_columns(table) == (["said"], ["kind", "price", "slogan"], ["code", "row", "orderId"])
+    assert learnable_columns(table[:19]) == (["said"], [name for name in table if name != "said"], []), "few rows"
 
 
 def test_labels_with_some_missing_are_those_that_are_left():

@@ -86,10 +86,11 @@ def test_threads_do_not_change_the_clean_posterior():
         dualt.noise.pair(10, 0.49),  # where plain EM stopped 0.2 nats above the minimum
         dualt.noise.pair(9, 0.5),
         dualt.noise.symmetric(5, 0.6),
+        dualt.noise.symmetric(64, 0.6),  # the most classes that Newton's method takes
         np.random.default_rng(0).dirichlet(np.ones(6), 6),
         np.full((4, 4), 0.25),
     ],
-    ids=["pair 3", "pair 10", "pair 9", "symmetric", "random", "uniform"],
+    ids=["pair 3", "pair 10", "pair 9", "symmetric", "symmetric 64", "random", "uniform"],
 )
 def test_clean_posterior_minimises_the_divergence(transition, spread):
     probs = np.random.default_rng(1).dirichlet(np.full(len(transition), spread), 40)

@@ -272,7 +272,7 @@ def test_labels_of_another_number_of_index_levels_are_refused():
 
 @pytest.mark.parametrize(("names", "got"), [({0: "x", 1: "y"}, "dict"), ({"x", "y"}, "set")])
 def test_class_names_without_an_order_of_columns_are_refused(names, got):
-    with pytest.raises(LabelsError, match=f"list in the order of the columns, got a {got}"):
+    with pytest.raises(LabelsError, match=f"order of the columns, got a {got}"):
         dualt.estimate_transition(PROBS, LABELS, class_names=names)
 
 
@@ -283,7 +283,7 @@ def test_class_names_come_in_any_ordered_kind(names):
 
 def test_a_single_negative_entry_is_not_taken_for_logits():
     probs = np.vstack([PROBS, [[-0.1, 1.1]]])
-    with pytest.raises(ProbabilitiesError, match=r"got -0\.1 at row 3, column 0. Drop or recompute that row\.$"):
+    with pytest.raises(ProbabilitiesError, match=r"-0\.1 at row 3, column 0.*Drop or recompute"):
         dualt.estimate_transition(probs, [0, 1, 1, 0])
 
 

@@ -202,7 +202,7 @@ def test_an_audit_that_leaves_a_stratum_out_is_refused(data):
     probs, given, clean = data
     drawn = Plan.of(N, "stratified", 1 - probs[np.arange(N), given]).draw(100, 0)
     audit = Audit(drawn.rows, clean[drawn.rows], strata=drawn.strata, stratum_sizes=drawn.sizes[drawn.strata])
-    with pytest.raises(InputError, match=r"every stratum, 3,000 rows in all, got some of 0, 1, 2, 3 only, 2,400"):
+    with pytest.raises(InputError, match=r"3,000 rows.*got some of 0, 1, 2, 3 only, 2,400"):
         dualt.estimate_transition(probs, given, verified=audit.take(drawn.strata < 4))
 
 

@@ -93,7 +93,10 @@ def test_as_many_labels_are_needed_as_reach_the_half_width():
 
 
 def test_a_plan_of_batches():
-    plan = Plan.of(1000, "stratified", np.random.default_rng(0).beta(0.3, 2, 1000))
+    wrong = np.random.default_rng(0).beta(0.3, 2, 1000)
+    plan = Plan.of(1000, "stratified", wrong)
+    variances = [np.mean([p * (1 - p) for p in np.sort(wrong)[first : first + 200]]) for first in range(0, 1000, 200)]
+    np.testing.assert_allclose(plan.spread, np.sqrt(variances))
     first = plan.draw(100, 3)
     later = plan.draw(150, 3, earlier=np.append(first.rows, first.rows[:1]))
     assert set(first.rows) <= set(later.rows)

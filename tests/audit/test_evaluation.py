@@ -33,6 +33,8 @@ def test_without_an_audit_only_the_bounds_are_claimed(world):
     # The first model repeats the labels' errors: through T it looks better than it is, and better than the second.
     assert found.through_transition > (first == clean).mean() + 0.05
     assert found.difference.through_transition > 0 > (first == clean).mean() - (second == clean).mean()
+    turned = dualt.noisy_accuracy(second, given, T, against=first).difference
+    assert turned.through_transition == pytest.approx(-found.difference.through_transition)
     assert found.better is None
     low, high = found.difference.bounds
     assert low <= (first == clean).mean() - (second == clean).mean() <= high
@@ -58,6 +60,7 @@ def test_names_probabilities_and_one_hot_labels_mean_the_same(world):
     names = np.array(["ant", "bee", "cow"])
     plain = dualt.noisy_accuracy(first, given, T).to_dict()
     assert dualt.noisy_accuracy(names[first], names[given], T).to_dict() == plain
+    assert dualt.noisy_accuracy(first - 1, given - 1, T).to_dict() == plain, "classes −1, 0 and 1"
     assert dualt.noisy_accuracy(first[:, None], given, T).to_dict() == plain, "a column of classes, as CatBoost's"
     assert dualt.noisy_accuracy(np.eye(3)[first] * 0.7 + 0.1, given, T).to_dict() == plain
     rows = np.arange(0, 4000, 10)

@@ -8,14 +8,6 @@ from dualt.audit import intervals as pp
 from dualt.audit.design import Weights
 
 
-def test_useless_predictions_leave_the_audit():
-    truth = np.array([1.0] * 3 + [0] * 7)[:, None]
-    constant = np.full((10, 1), 0.4)
-    found = pp.share_intervals((truth, constant, np.array([0.4])), Weights.uniform(10, 10**9))
-    assert found.estimate[0] == pytest.approx(0.3)
-    assert found.standard_error[0] == pytest.approx(np.sqrt(0.21 / 9), rel=1e-6)
-
-
 def test_perfect_predictions_give_the_mean_of_all_rows():
     truth = np.array([1.0] * 3 + [0] * 7)[:, None]
     found = pp.share_intervals((truth, truth, np.array([0.25])), Weights.uniform(10, 1000))
@@ -103,6 +95,20 @@ def test_estimates_are_in_their_intervals():
         assert (found.estimate <= found.high).all()
 
 
+def test_an_entry_is_the_ratio_of_two_difference_estimates():
+    true, given, posterior, joint, _ = (each[::10] if len(each) > 3 else each for each in make(bias=4))
+    found = pp.transition_intervals(pp.Verified(given, true, posterior, joint), Weights.uniform(300, 3000))
+    is_class, is_given, predicted = true == 0, given == 1, posterior[:, 0]
+    share = joint[0, 1] / joint[0].sum()
+    for _ in range(3):
+        truth, expected = is_class * (is_given - share), predicted * (is_given - share)
+        tuning = np.cov(truth, expected)[0, 1] / expected.var(ddof=1)
+        part = tuning * joint[0, 1] + (is_given * (is_class - tuning * predicted)).mean()
+        share = part / (tuning * joint[0].sum() + (is_class - tuning * predicted).mean())
+    assert 0 < tuning < 1
+    assert found.estimate[0, 1] == pytest.approx(share)
+
+
 def test_intervals_hold_whatever_the_bias_of_the_predictions():
     true, given, posterior, joint, truth = make()
     rng = np.random.default_rng(2)
@@ -182,6 +188,7 @@ def test_predictions_that_say_nothing_leave_wilsons_interval():
     truth, predicted = np.tile([1.0, 1, 1, 0], 20)[:, None], np.repeat([0.0, 1], 40)[:, None]
     found = pp.share_intervals((truth, predicted, np.array([0.7])), Weights.uniform(80, 10**9))
     np.testing.assert_allclose(np.ravel(found[:3]), (0.75, *wilson(0.75, 80)), atol=1e-6)
+    assert found.standard_error[0] == pytest.approx(np.sqrt(0.75 * 0.25 / 79))
 
 
 def test_a_class_without_verified_rows_is_unknown():

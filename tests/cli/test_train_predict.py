@@ -147,7 +147,7 @@ def test_resume_continues(trained):
 def test_a_run_is_not_replaced_unasked(trained, tmp_path):
     folder, _ = trained
     again = ["train", "digits", "--noise", "sym-0.2", *PAPER, "-o", folder, "--json"]
-    with pytest.raises(InputError, match="pass --resume to continue it, --overwrite to replace it"):
+    with pytest.raises(InputError, match=r"--resume .*--overwrite"):
         run(*again)
     with pytest.raises(InputError, match="got both"):
         run(*again, "--resume", "--overwrite")
@@ -295,7 +295,7 @@ def test_tables_and_a_known_matrix(tmp_path):
     assert predicted(turned) == chosen, "columns are matched by name, others ignored, no label needed"
     with pytest.raises(InputError, match="none named c"):
         predicted(["a,b,kind", "1,2,no"])
-    with pytest.raises(InputError, match="fit float32 in the samples, got others in row 1"):
+    with pytest.raises(InputError, match=r"float32.*row 1"):
         predicted(["a,b,c", "1,2,3", "1,nan,3"])
 
 

@@ -106,7 +106,7 @@ def test_tables(tmp_path, suffix):
     assert data.train_y.tolist() == [0, 1, 0]
     assert data.class_names == ("x", "y")
     assert data.test_x is None
-    with pytest.raises(UnknownNameError, match=r"Unknown column of .*'kin'.*Did you mean 'kind'.*Known: a, kind, b"):
+    with pytest.raises(UnknownNameError, match=r"'kin'.*Did you mean 'kind'.*a, kind, b"):
         load_dataset(path, label="kin")
     with pytest.raises(InputError, match="Expected numbers in column 'kind'"):
         load_dataset(path, label="b")

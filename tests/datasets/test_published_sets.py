@@ -45,7 +45,7 @@ GOOD = idx_bytes(np.arange(24).reshape(2, 3, 4))
 def test_bad_idx_files_are_refused_by_name(tmp_path, content):
     for packed in (gzip.compress(content), gzip.compress(GOOD)[:-12], GOOD):
         (tmp_path / "bad.gz").write_bytes(packed)
-        with pytest.raises(FileError, match=r"Expected an idx file in .*bad\.gz, got a damaged one"):
+        with pytest.raises(FileError, match=r"idx file in .*bad\.gz.*damaged"):
             read_idx(tmp_path / "bad.gz", 3)
 
 

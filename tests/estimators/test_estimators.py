@@ -151,27 +151,27 @@ def test_quantile_anchors_follow_the_released_rule(seed, n):
     np.testing.assert_allclose(found, quantile_anchor_by_loops(probs, 0.97))
 
 
-def confident_joint_by_loops(probs, labels):
+def confident_counts_by_loops(probs, labels):
     n_classes = probs.shape[1]
-    thresholds = [np.mean([p[j] for p, y in zip(probs, labels, strict=True) if y == j]) for j in range(n_classes)]
-    joint = np.zeros((n_classes, n_classes))
+    means = [np.mean([p[j] for p, y in zip(probs, labels, strict=True) if y == j]) for j in range(n_classes)]
+    counts = np.zeros((n_classes, n_classes), int)
     for p, y in zip(probs, labels, strict=True):
-        clearing = [k for k in range(n_classes) if p[k] >= thresholds[k]]
-        if clearing:
-            joint[y, max(clearing, key=lambda k: p[k])] += 1
-    for j in range(n_classes):
-        joint[j, j] = max(joint[j, j], 1)
-        joint[j] *= np.sum(labels == j) / joint[j].sum()
-    return joint.T / joint.T.sum(axis=1, keepdims=True)
+        reached = [k for k in range(n_classes) if p[k] >= means[k] - 1e-12]  # a class's only example reaches its mean
+        if reached:
+            counts[y, max(reached, key=lambda k: p[k])] += 1
+    return np.maximum(counts, np.eye(n_classes, dtype=int))
 
 
-@given(st.integers(0, 1000), st.integers(2, 5))
-def test_confident_joint_equals_a_loop(seed, n_classes):
+@given(st.integers(0, 1000), st.integers(2, 5), st.sampled_from([12, 100]))
+def test_confident_joint_equals_a_loop(seed, n_classes, n_rows):
     rng = np.random.default_rng(seed)
-    probs = rng.dirichlet(np.full(n_classes, 0.4), 100)
-    labels = np.append(np.arange(n_classes), rng.integers(0, n_classes, 100 - n_classes))
+    probs = rng.dirichlet(np.full(n_classes, 0.4), n_rows)
+    labels = np.append(np.arange(n_classes), rng.integers(0, n_classes, n_rows - n_classes))
+    counts = confident_counts_by_loops(probs, labels)
+    np.testing.assert_array_equal(count_confident(as_posterior(probs, labels)), counts)
+    joint = (counts / counts.sum(axis=1, keepdims=True) * np.bincount(labels)[:, None]).T
     found = dualt.estimate_transition(probs, labels, "confident-joint").transition
-    np.testing.assert_allclose(found, confident_joint_by_loops(probs, labels), atol=1e-5)
+    np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), atol=1e-5)
 
 
 @given(transitions(), st.integers(0, 1000))
@@ -200,19 +200,3 @@ def test_unknown_methods_and_options_are_named():
         dualt.estimate_transition(*data, "oracle")
     with pytest.raises(UnknownNameError, match="'max'"):
         dualt.estimate_transition(*data, "t", anchor="maximum")
-
-
-@given(st.integers(0, 400))
-def test_the_only_example_of_a_class_reaches_its_own_mean(seed):
-    """Counts of few rows, by the definition: float64 means and no rounding."""
-    rng = np.random.default_rng(seed)
-    probs, labels = rng.dirichlet(np.ones(4), 12), np.append(np.arange(4), rng.integers(0, 4, 8))
-    counts = np.zeros((4, 4), np.int64)
-    means = [probs[labels == k, k].mean() for k in range(4)]
-    for p, y in zip(probs, labels, strict=True):
-        reached = [k for k in range(4) if p[k] >= means[k] - 1e-12]
-        if reached:
-            counts[y, max(reached, key=lambda k: p[k])] += 1
-    np.testing.assert_array_equal(
-        count_confident(as_posterior(probs, labels)), np.maximum(counts, np.eye(4, dtype=int))
-    )

@@ -90,6 +90,18 @@ def test_a_step_is_that_of_loops():
         np.testing.assert_allclose(table, counts / counts.sum(axis=1, keepdims=True))
 
 
+def test_a_voice_first_weighs_how_much_more_than_chance_others_agree():
+    patterns, times, weights = np.array([[0, 1, 2, 0], [0, 1, 2, 1], [0, 2, 1, 1]]), np.array([5, 3, 2, 1]), [1, 1, 1]
+    for _ in range(2):
+        shares = np.full((4, 3), 0.01)
+        for row, voice in np.ndindex(4, 3):
+            shares[row, patterns[voice, row]] += weights[voice]
+        shares = [row / sum(row) for row in shares]
+        agreed = [sum(times[row] * shares[row][voice[row]] for row in range(4)) / 11 for voice in patterns]
+        weights = [max(each - 1 / 3, 0.02) for each in agreed]
+    np.testing.assert_allclose(views._agreement(patterns, times, 3), shares)
+
+
 def test_clean_labels_and_good_models_leave_little_noise():
     clean, _, members = drawn(rate=0, accuracies=(0.97, 0.96, 0.95))
     assert rate(hear(calibrate_members(members, clean), clean), clean) < 0.02
@@ -115,16 +127,16 @@ def test_the_noise_rate_is_that_of_the_voices():
 
 def test_the_voices_are_believed_as_far_as_the_models_agree():
     """The counts get the weight (disputed share / .5)³, all of it where models dispute half of the rows."""
-    for accuracies, all_counts in (((0.97, 0.96), False), ((0.8, 0.75, 0.7), True)):
+    for accuracies, all_counts in (((0.9, 0.85), False), ((0.8, 0.75, 0.7), True)):
         _, given, members = drawn(accuracies=accuracies)
         predicted = members.argmax(axis=2)
         disputed = np.mean([len(set(row)) > 1 for row in predicted.T.tolist()])
         assert (disputed >= 0.5) == all_counts
         counts = dualt.estimate_transition(members.mean(axis=0), given, determined=True).transition
-        voices = label_matrix(hear(calibrate_members(members, given), given), given)
-        weight = min(1, 8 * disputed**3)
+        heard, weight = hear(calibrate_members(members, given), given), min(1, 8 * disputed**3)
+        assert heard.belief == pytest.approx(1 - weight)
         found = dualt.estimate_transition(members, given, determined=True).transition
-        np.testing.assert_allclose(found, weight * counts + (1 - weight) * voices, atol=2e-3)
+        np.testing.assert_allclose(found, weight * counts + (1 - weight) * label_matrix(heard, given), atol=2e-3)
 
 
 def test_weak_models_that_share_their_errors_do_not_outvote_good_labels():
@@ -241,10 +253,11 @@ def test_the_answer_chooses_the_reading():
     _, given, members = drawn(1500)
     mean = members.mean(axis=0)
     false, true, unknown = (
-        dualt.estimate_transition(members, given, determined=answer).transition for answer in (False, True, None)
+        dualt.estimate_transition(members, given, determined=answer) for answer in (False, True, None)
     )
-    np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False).transition, atol=0.01)
-    np.testing.assert_allclose(unknown, (false + true) / 2)
+    np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False), atol=0.01)
+    np.testing.assert_allclose(unknown, (false.transition + true.transition) / 2)
+    np.testing.assert_allclose(unknown.clean_prior, (false.clean_prior + true.clean_prior) / 2)
     _, given, members = drawn(1500, accuracies=(0.97, 0.96))
     low = {
         a: dualt.estimate_transition(members, given, determined=a).noise_rate_interval()[0] for a in (None, True, False)

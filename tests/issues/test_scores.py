@@ -107,6 +107,9 @@ def test_one_count_everywhere():
     assert found.expected_count == pytest.approx(found.transition_estimate.noise_rate * 900)
     np.testing.assert_array_equal(np.sort(found.indices), np.flatnonzero(found.is_issue))
     assert (np.diff(found.probability_right[found.ranking]) >= 0).all()
+    probs[::2] = np.eye(3)[given_labels[::2]] * 0.8 + 0.2 / 3  # repeats half of the wrong labels
+    found = dualt.find_label_issues(probs, given_labels, noise.symmetric(3, 0.2))
+    assert found.probably_wrong.sum() < 100 < 170 < found.is_issue.sum() == round(found.expected_count)
 
 
 def test_budget_and_threshold():
@@ -114,8 +117,6 @@ def test_budget_and_threshold():
     probs, labels = rng.dirichlet(np.ones(3), 100), rng.integers(0, 3, 100)
     matrix = noise.symmetric(3, 0.3)
     assert dualt.find_label_issues(probs, labels, matrix, top=7).is_issue.sum() == 7
-    assert dualt.find_label_issues(probs, labels, matrix, top=1000).is_issue.all()
-    assert not dualt.find_label_issues(probs, labels, matrix, top=0).is_issue.any()
     found = dualt.find_label_issues(probs, labels, matrix, threshold=0.4)
     np.testing.assert_array_equal(found.is_issue, found.probability_right < 0.4)
     np.testing.assert_array_equal(np.sort(found.indices), np.flatnonzero(found.is_issue))
@@ -175,20 +176,6 @@ def test_no_suggestion_has_probability_zero(dtype):
     assert (found.probability_right <= 0.501).all()
 
 
-@given(st.integers(0, 1000))
-def test_hundreds_of_classes_are_solved_in_their_likeliest(seed):
-    """The restricted steps find the class that the full ones find."""
-    rng = np.random.default_rng(seed)
-    transition = noise.symmetric(200, 0.3)
-    probs = rng.dirichlet(np.full(200, 0.02), 30) @ transition
-    restricted = early_posterior(probs, transition)
-    full = np.full_like(probs, 1 / 200)
-    for _ in range(EM_STEPS):
-        full *= (probs / (full @ transition)) @ transition.T
-    np.testing.assert_array_equal(restricted.argmax(axis=1), full.argmax(axis=1))
-    np.testing.assert_allclose(restricted.sum(axis=1), 1)
-
-
 def test_labels_that_the_matrix_takes_to_be_right_are_ranked_by_their_probability():
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet(np.ones(3), 200), np.arange(200) % 3
@@ -212,15 +199,6 @@ def test_flags_are_those_of_a_loop(seed, top):
     assert flag(right, preferred, expected, top=top).tolist() == [row in lowest for row in range(12)]
     assert flag(right[:1], preferred[:1], 0, top=1).tolist() == [True]
     assert flag(right, preferred, expected, threshold=0.5).tolist() == [value < 0.5 for value in right]
-
-
-def test_as_many_labels_are_flagged_as_the_matrix_expects_to_be_wrong():
-    transition = dualt.noise.symmetric(3, 0.3)
-    clean = np.random.default_rng(0).integers(3, size=900)
-    given = dualt.noise.corrupt(clean, transition, random_state=0)
-    probs = 0.6 * np.eye(3)[clean] @ transition + 0.4 / 3  # unsure, so that few other classes are likelier
-    found = dualt.find_label_issues(probs, given, transition)
-    assert found.probably_wrong.sum() <= len(found.indices) == round(found.expected_count) == pytest.approx(270, abs=5)
 
 
 @given(transitions(), st.integers(0, 1000))

@@ -136,7 +136,7 @@ def test_the_status_says_whether_they_are_used_and_why_not():
 
 def test_a_library_that_is_required_and_missing_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("DUALT_KERNELS", "require")
-    with pytest.raises(kernels.KernelsError, match=r"require is set, got none: not compiled.* Install a wheel"):
+    with pytest.raises(kernels.KernelsError, match=r"require.*not compiled.* Install a wheel"):
         kernels._load(tmp_path / "none.so")
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(DualtError, match=r"text\.so cannot be loaded"):

@@ -74,14 +74,14 @@ def test_the_same_pixels_give_the_same_classes_whatever_their_dtype(bytes_model)
     for model in models:
         for dtype in (np.int64, np.float32):
             np.testing.assert_array_equal(model.predict_proba(images.astype(dtype)), expected)
-        with pytest.raises(InputError, match="from 0 to 255, as in training, got up to 1"):
+        with pytest.raises(InputError, match=r"from 0 to 255.*got up to 1"):
             model.predict(images.astype(np.float32) / 255)
 
 
 def test_bytes_are_refused_by_a_model_of_pixels_up_to_one():
     images = load_digits().images[:100] / 16
     model = RobustNetClassifier(method="ce", **QUICK).fit(images, load_digits().target[:100])
-    with pytest.raises(InputError, match="from 0 to 1, as in training, got bytes up to 255"):
+    with pytest.raises(InputError, match=r"from 0 to 1.*got bytes up to 255"):
         model.predict(np.rint(255 * images).astype(np.uint8))
 
 
@@ -99,7 +99,7 @@ def test_a_loaded_model_knows_its_columns(tmp_path, digits):
     model.save(tmp_path)
     loaded = RobustNetClassifier.load(tmp_path)
     np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
-    with pytest.raises(ValueError, match="should match those that were passed during fit"):
+    with pytest.raises(ValueError, match="passed during fit"):
         loaded.predict(frame[frame.columns[::-1]])
 
 
@@ -204,7 +204,7 @@ def test_an_estimate_whose_classes_are_in_another_order_is_put_in_this_one(digit
 @pytest.mark.parametrize("n_outputs", [9, 12])
 def test_a_network_of_other_outputs_than_classes_is_refused(digits, n_outputs):
     x, given, _, _ = digits
-    with pytest.raises(InputError, match=rf"10 outputs per sample, got the shape \({n_outputs},\)"):
+    with pytest.raises(InputError, match=rf"10 outputs.*got .*\({n_outputs},\)"):
         RobustNetClassifier(lambda shape, _: nn.Linear(shape[0], n_outputs), "ce", epochs=1).fit(x, given)
 
 

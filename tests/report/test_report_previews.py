@@ -31,7 +31,7 @@ def test_texts_of_all_rows_are_shown_for_those_listed():
     expected = render_report(**arguments | {"texts": texts(4)})
     for each in (given, tuple(given), np.array(given)):
         assert render_report(**arguments | {"texts": each}) == expected
-    with pytest.raises(InputError, match="12 texts, one per label, got 11"):
+    with pytest.raises(InputError, match=r"12 texts.*got 11"):
         render_report(**arguments | {"texts": given[1:]})
     with pytest.raises(InputError, match="got both"):
         render_report(**arguments | {"texts": given, "images": np.zeros((12, 4, 4), np.uint8)})
@@ -112,7 +112,7 @@ def test_a_picture_belongs_to_the_row_of_its_name(tmp_path, names, ids):
 )
 def test_without_ids_files_are_named_by_rows(tmp_path, names):
     fill(tmp_path, names)
-    with pytest.raises(InputError, match=r"2 image files in .*, named by their rows .*, got \d, the first .*\(ids\)"):
+    with pytest.raises(InputError, match=r"2 image files in .*got \d, the first .*\(ids\)"):
         image_previews(tmp_path, [0], n_samples=2)
 
 
@@ -129,7 +129,7 @@ def test_an_id_without_a_file_or_with_two_is_refused(tmp_path):
 )
 def test_what_is_no_image_is_refused(tmp_path, content):
     (tmp_path / "0.png").write_bytes(content)
-    with pytest.raises(FileError, match=r"Cannot read the image .*0\.png: it is .*\. Replace or remove it"):
+    with pytest.raises(FileError, match=r"0\.png: .*Replace or remove"):
         image_previews(tmp_path, [0], n_samples=1)
 
 
@@ -142,11 +142,11 @@ def test_texts_come_from_lines_or_sequences(tmp_path):
 
 
 def test_texts_of_another_number_or_kind_are_refused(tmp_path):
-    with pytest.raises(InputError, match="Expected 3 texts, one per label, got 2"):
+    with pytest.raises(InputError, match=r"3 texts.*got 2"):
         text_previews(["a", "b"], [2], n_samples=3)
     path = tmp_path / "texts.txt"
     path.write_text("a\nb\n")
-    with pytest.raises(InputError, match=r"Expected 3 lines in .*texts\.txt, one per label, got 2"):
+    with pytest.raises(InputError, match=r"3 lines in .*texts\.txt.*got 2"):
         text_previews(path, [0], n_samples=3)
     path.write_bytes(b"a\n\xff\n")
     with pytest.raises(FileError, match="UTF-8"):
@@ -201,7 +201,7 @@ def test_a_file_that_is_cut_off_or_a_bomb_is_one_clear_error(tmp_path, monkeypat
     noise(1000, 1000).save(tmp_path / "0.bmp")
     whole = (tmp_path / "0.bmp").read_bytes()
     (tmp_path / "0.bmp").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FileError, match=r"Cannot read the image .*0\.bmp: .*truncated.*Replace or remove it"):
+    with pytest.raises(FileError, match=r"0\.bmp: .*truncated.*Replace or remove"):
         shown(tmp_path, "0.bmp")
     (tmp_path / "0.bmp").write_bytes(whole)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)

@@ -169,7 +169,7 @@ def test_a_known_coder_reads_the_labels():
     assert posterior.coder.names == ("7", "8", "9")
     assert posterior.out_of_fold is True
     np.testing.assert_array_equal(posterior.take(np.arange(50))[1], labels)
-    with pytest.raises(LabelsError, match="Expected labels of 3 classes, one per column, got 2"):
+    with pytest.raises(LabelsError, match=r"3 classes.*got 2"):
         as_posterior(probs, labels, coder=LabelCoder(("a", "b"), by_name=False))
 
 

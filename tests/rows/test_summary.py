@@ -36,6 +36,8 @@ def reference(probs, labels):
 @given(posteriors(dtype=np.float32))
 def test_summary_equals_a_loop(data):
     probs, labels = data
+    for array in data:
+        array.setflags(write=False)
     summary = summarize(probs, labels, coder(probs))
     counts, anchors = reference(probs, labels)
     assert summary.counts.tolist() == counts.tolist()
@@ -70,17 +72,6 @@ def test_merged_parts_equal_one_pass(data, cut, sampled):
             for low, high in ((0, cut), (cut, len(probs)))
         ]  # fmt: skip
         assert same_summary(merge(parts), whole)
-
-
-@given(posteriors())
-def test_the_input_is_not_changed(data):
-    probs, labels = data
-    before = probs.copy(), labels.copy()
-    probs.setflags(write=False)
-    labels.setflags(write=False)
-    summarize(probs, labels, coder(probs))
-    np.testing.assert_array_equal(probs, before[0])
-    np.testing.assert_array_equal(labels, before[1])
 
 
 @pytest.mark.parametrize("n_classes", [3, 60])

@@ -67,8 +67,7 @@ class TableModel:
         probs = np.zeros((len(new), len(names)))
         for family, choice, weight in zip(families, self.choices, self.weights, strict=True):
             classifier = family.classifiers[choice]
-            found = fit_folds(classifier, family.features, targets, [fold], classes=classes)[n_known:]
-            probs += weight * found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+            probs += weight * fit_folds(classifier, family.features, targets, [fold], classes=classes)[n_known:]
         return names, probs
 
     def save(self, folder: str | Path) -> None:

@@ -180,7 +180,6 @@ def _votes(probs: NDArray[np.float32], transition: Floats | None, chosen: Codes)
     """Return class + n_classes · level of every row, where the level is a quantile of the confidence."""
     if transition is not None:
         probs = early_posterior(probs, transition.astype(np.float32))
-        probs = probs / probs.sum(axis=1, keepdims=True)
     confidence = probs.max(axis=1)
     cuts = np.quantile(confidence[chosen], np.arange(1, LEVELS) / LEVELS)
     return np.asarray(probs.argmax(axis=1) + probs.shape[1] * np.digitize(confidence, cuts))
