@@ -107,7 +107,7 @@ def test_a_memory_map_is_read_in_place(tmp_path):
     np.save(tmp_path / "y.npy", LABELS)
     probs, labels = (np.load(tmp_path / name, mmap_mode="r") for name in ("p.npy", "y.npy"))
     (block,) = as_posterior(probs, labels).blocks
-    read_probs, read_labels = block.source()
+    ((read_probs, read_labels),) = block.source()
     assert np.shares_memory(read_probs, probs)
     assert np.shares_memory(read_labels, labels)
     np.testing.assert_array_equal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -14,6 +15,9 @@ from tempfile import NamedTemporaryFile
 from typing import IO, Any, Literal
 
 from dualt.errors import FileError
+
+# Characters of a line in a text file of any size: one that has no end must not fill the memory.
+LONGEST_LINE = 1 << 26
 
 
 def _file_error(verb: str, path: str | Path, error: OSError) -> FileError:
@@ -37,32 +41,51 @@ def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
     return path
 
 
+class _Text(io.TextIOWrapper):
+    """Text that refuses null characters, and lines that do not end, as soon as they are read."""
+
+    limit: int
+    _length = 0  # of the line so far
+
+    def read(self, size: int | None = -1, /) -> str:
+        return self._check(super().read(size))
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        return self._check(super().readline(self.limit if size < 0 else size))
+
+    def _check(self, text: str) -> str:
+        end = max(text.rfind("\n"), text.rfind("\r")) + 1
+        self._length = len(text) - end + (0 if end else self._length)
+        if "\0" in text:
+            raise FileError(f"Cannot read {self.name} as text: it has null characters. It may be damaged, or binary.")
+        if self._length >= self.limit:
+            raise FileError(f"Expected a line break within {self.limit:,} characters of {self.name}, got none.")
+        return text
+
+
 def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb", *, limit: int | None = None) -> IO[Any]:
     """Open a regular file to read: its bytes, or its UTF-8 text without byte-order mark, line ends as they are."""
     path = check_readable(path, limit=limit)
-    encoding, newline = (None, None) if mode == "rb" else ("utf-8-sig", "")
     try:
-        return path.open(mode, encoding=encoding, newline=newline)
+        stream = path.open("rb")
     except OSError as error:
         raise _file_error("read", path, error) from error
+    if mode == "rb":
+        return stream
+    text = _Text(stream, encoding="utf-8-sig", newline="")
+    text.limit = LONGEST_LINE if limit is None else limit + 1
+    return text
 
 
 def read_text(path: str | Path, *, limit: int | None = None) -> str:
     """Return the text of a UTF-8 file, without byte-order mark."""
     try:
         with open_input(path, "r", limit=limit) as stream:
-            return check_text(stream.read(), path)
+            return "".join(iter(lambda: stream.read(1 << 20), ""))
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
     except OSError as error:
         raise _file_error("read", path, error) from None
-
-
-def check_text(text: str, path: str | Path) -> str:
-    """Return the text, or the start of it, that a file has, unless it has null characters."""
-    if "\0" in text:
-        raise FileError(f"Cannot read {path} as text: it has null characters. It may be damaged, or binary.")
-    return text
 
 
 def not_utf8(path: str | Path, error: UnicodeDecodeError) -> FileError:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dualt
 from tests.cli import commands
 from tests.cli.commands import refused
 
@@ -96,6 +97,34 @@ def test_an_audit_of_the_consensus_bounds_its_rate(truth):
     assert json.loads(run("votes", *LONG, "--verified", "rows.csv", "--json")) == found
 
 
+def test_probabilities_in_a_file_are_one_more_voice(truth, export):
+    long = pd.read_csv("votes.csv")
+    probs = pd.get_dummies(truth[long.id.unique()]).astype(float) * 0.7 + 0.1
+    np.save("probs.npy", probs)
+    expected = dualt.combine_votes(long, probs).noise_rate
+    wide, studio = ("wide.csv", "--item", "id"), ("export.json", "--text", "text")
+    for votes, name in ((LONG, "id"), (wide, "id"), (studio, "item")):
+        probs[::-1].rename_axis(name).add_prefix("p_").to_csv("probs.csv")
+        found = json.loads(run("votes", *votes, "--probs", "probs.csv", "--json"))
+        assert found["noise_rate"] == pytest.approx(expected)
+    assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
+    assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
+
+
+def test_items_of_a_review_are_settled(truth):
+    first = json.loads(run("votes", *LONG, "--next", 20, "--json"))
+    review = pd.DataFrame({"id": first["next_items"], "old": "cat", "new": truth[first["next_items"]]})
+    review.to_csv("suspects-review.csv", index=False)
+    run("votes", *LONG, "--settled", "suspects-review.csv", "-o", "consensus.csv")
+    after = json.loads(run("votes", *LONG, "--settled", "suspects-review.csv", "--json"))
+    consensus = pd.read_csv("consensus.csv", index_col="id")
+    assert (consensus["class"][review.id] == review.new.to_numpy()).all()
+    assert after["noise_rate"] < first["noise_rate"]
+    assert after["noise_rate_interval"][1] == 1
+    assert not {*after["next_items"]} & {*review.id}
+    assert "pass these by --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
+
+
 def test_the_page_shows_votes_and_annotators(truth, browser):
     run("votes", *LONG, "--text", "text", "--report", "page.html", "--next", 10)
     page = browser.new_page()
@@ -120,6 +149,9 @@ def test_a_column_per_annotator_and_an_export_give_the_same(truth, export):
 def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
     assert "got one vote on each" in refused("votes", "single.csv", *LONG[1:])
+    pd.read_csv("votes.csv").rename(columns={"id": "n", "who": "by"}).to_csv("by.csv", index=False)
+    assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
+    assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
     pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "stratum": [0, 1]}).to_csv("chosen.csv", index=False)
     assert "--design uniform" in refused("votes", *LONG, "--verified", "chosen.csv")

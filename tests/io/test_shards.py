@@ -1,5 +1,6 @@
 """Shards are one data set: the same as the whole file, or an error that names the file; parsed once."""
 
+import json
 import mmap
 import pickle
 import re
@@ -18,7 +19,8 @@ from dualt import files
 from dualt.cli import app
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
-from dualt.io import find_shards, is_sharded, open_shards, shards
+from dualt.io import find_shards, is_sharded, open_shards, shards, table_columns, write_table
+from dualt.issues import find_posterior_issues
 from dualt.rows import NoisyPosterior
 from tests.strategies import same_summary
 
@@ -99,7 +101,7 @@ def test_npy_shards_are_the_whole(tmp_path, whole, dtype):
     patterns = write_npy(tmp_path, probs, labels, limits=np.arange(40, 500, 40))
     opened = open_shards(*patterns)
     assert len(opened[0]) == 13
-    assert is_mapped(opened[0][0].read()[0])
+    assert is_mapped(next(opened[0][0].read())[0])
     assert_is_whole(opened, probs, labels)
 
 
@@ -218,7 +220,7 @@ def test_other_class_names_in_a_later_shard_are_refused(tmp_path, whole):
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 @pytest.mark.parametrize("harm", ["truncate", "vanish", "other rows"])
 def test_a_shard_that_is_cut_short_or_gone_is_named(tmp_path, whole, opening, kind, harm, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLES", 0)
+    monkeypatch.setattr(table_columns, "LARGE_TABLES", 0)
     probs, labels = whole
     if kind == "npy":
         patterns = write_npy(tmp_path, probs, labels)
@@ -281,7 +283,7 @@ def peak_bytes(function):
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 def test_memory_does_not_grow_with_the_number_of_shards(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLES", 0)
+    monkeypatch.setattr(table_columns, "LARGE_TABLES", 0)
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(40), 20_000).astype(np.float32)  # 3.2 MB
     labels, names = rng.integers(0, 40, 20_000), tuple(map(str, range(40)))
@@ -331,7 +333,7 @@ def opened_tables(monkeypatch):
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_tables_are_the_whole_kept_or_not(tmp_path, whole, kind, kept, opened_tables, monkeypatch):
-    monkeypatch.setattr(shards, "LARGE_TABLES", 1 << 20 if kept else 0)
+    monkeypatch.setattr(table_columns, "LARGE_TABLES", 1 << 20 if kept else 0)
     write_tables(tmp_path, whole, kind)
     opened = open_shards(tmp_path, label="given")
     posterior = NoisyPosterior.from_blocks(opened[0], opened[1])
@@ -342,6 +344,45 @@ def test_tables_are_the_whole_kept_or_not(tmp_path, whole, kind, kept, opened_ta
     np.testing.assert_allclose(found.transition, wanted.transition, atol=1e-5)
 
 
+@pytest.mark.parametrize("names", [(0, 2, 2), ("0", "1", "02"), NAMES])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+def test_a_large_table_read_in_parts_is_the_whole(tmp_path, whole, kind, names, monkeypatch):
+    given = np.array(names, object)[np.where(np.arange(500) < 250, whole[1] % 2, whole[1])]
+    given[::50] = given[100:200] = None  # several parts have no label, or numbers only
+    frame = pd.DataFrame(whole[0], columns=NAMES).assign(given=given, score=["0.5"] * 400 + ["unknown"] * 100)
+    write_table(tmp_path / f"large.{kind}", frame)
+
+    def opened():
+        blocks, _ = open_shards(tmp_path / f"large.{kind}", label="given", columns=",".join(NAMES))
+        return NoisyPosterior.from_blocks(blocks)
+
+    kept = opened()
+    monkeypatch.setattr(table_columns, "LARGE_TABLES", 0)
+    monkeypatch.setattr(table_columns, "_PART_CELLS", 5 * 23)
+    parts = opened()
+    assert max(len(labels) for _, labels in parts.blocks[0].read()) == 23
+    assert same_summary(parts.summary, kept.summary)
+    found, wanted = (find_posterior_issues(posterior) for posterior in (parts, kept))
+    np.testing.assert_array_equal(found.transition, wanted.transition)
+    pd.testing.assert_frame_equal(found.to_frame(), wanted.to_frame())
+    rows = np.array([7, 3, 301, 0, 301])
+    for mine, theirs in zip((parts.labelled, *parts.take(rows)), (kept.labelled, *kept.take(rows)), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_commands_read_a_large_table_in_parts(tmp_path, whole, kind, monkeypatch):
+    frame = pd.DataFrame(whole[0], columns=NAMES).assign(given=np.array(NAMES)[whole[1]], id=range(1000, 1500))
+    write_table(tmp_path / f"large.{kind}", frame)
+    command = ["issues", str(tmp_path / f"large.{kind}"), "--label", "given", "--id", "id", "--json"]
+    kept = CliRunner().invoke(app, command)
+    monkeypatch.setattr(table_columns, "LARGE_TABLES", 0)
+    monkeypatch.setattr(table_columns, "_PART_CELLS", 5 * 23)
+    monkeypatch.setattr(table_columns, "open_table", None)
+    assert CliRunner().invoke(app, command).stdout == kept.stdout
+    assert json.loads(kept.stdout)["issues"][0]["id"][0] == "1"
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_block_travels_without_what_it_keeps(tmp_path, whole, kind):
     write_tables(tmp_path, whole, kind, 1)
@@ -350,7 +391,7 @@ def test_a_block_travels_without_what_it_keeps(tmp_path, whole, kind):
     assert len(sent) < 2000
     again = pickle.loads(sent)
     assert again == block
-    for here, there in zip(block.read(), again.read(), strict=True):
+    for here, there in zip(next(block.read()), next(again.read()), strict=True):
         np.testing.assert_array_equal(here, there)
 
 

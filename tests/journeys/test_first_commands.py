@@ -84,18 +84,21 @@ def test_texts_are_found_among_the_columns(run):
 def test_what_is_almost_probabilities_is_refused_with_both_ways_out(run):
     rng = np.random.default_rng(0)
     labels, shares = rng.choice(["cat", "dog"], 60), rng.random((60, 2))
-    for columns in (["cat", "dog"], ["p_cat", "p_dog"]):
-        pd.DataFrame(shares, columns=columns).assign(label=labels).to_csv("data.csv", index=False)
+    numbers = (labels == "dog").astype(int)
+    for columns, given in ((["cat", "dog"], labels), (["p_cat", "p_dog"], labels), (["a", "b"], numbers)):
+        pd.DataFrame(shares, columns=columns).assign(label=given).to_csv("data.csv", index=False)
         assert "sum to 1" in (said := refused("issues", "data.csv", "--label", "label"))
         assert said.endswith("If these are features, not probabilities, pass --features '*'.")
-    percent = pd.DataFrame(100 * shares / shares.sum(axis=1, keepdims=True), columns=["cat", "dog"])
-    percent.assign(label=labels).to_csv("data.csv", index=False)
-    assert "percentages" in refused("issues", "data.csv", "--label", "label")
+    for columns, given in ((["cat", "dog"], labels), (["a", "b"], numbers)):
+        percent = pd.DataFrame(100 * shares / shares.sum(axis=1, keepdims=True), columns=columns)
+        percent.assign(label=given).to_csv("data.csv", index=False)
+        assert "percentages" in (said := refused("issues", "data.csv", "--label", "label"))
+        assert said.endswith("If these are features, not probabilities, pass --features '*'.")
     right = pd.DataFrame(shares / shares.sum(axis=1, keepdims=True), columns=["a", "b"])
     right.assign(label=labels, note="n").to_csv("data.csv", index=False)
     assert "numbers in column 'note'" in refused("issues", "data.csv", "--label", "label")
     np.save("emb.npy", rng.normal(size=(60, 5)))
-    np.save("labels.npy", (labels == "dog").astype(int))
+    np.save("labels.npy", numbers)
     assert "pass labels.npy --features emb.npy." in refused("issues", "emb.npy", "labels.npy")
 
 

@@ -127,7 +127,7 @@ def test_taking_rows_opens_only_their_blocks():
 
     def counted(start):
         opened.append(str(start))
-        return probs[start : start + 10], labels[start : start + 10]
+        yield probs[start : start + 10], labels[start : start + 10]
 
     probs, labels = sample(100, 2)
     blocks = [Block(partial(counted, k), 10, 2, probs.dtype) for k in range(0, 100, 10)]

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.transition import softmax
+from dualt.votes import model
 from dualt.votes.model import (
     ENOUGH_VOICES,
     MAX_TEMPERATURE,
@@ -81,6 +82,16 @@ def test_the_fit_is_that_of_loops(per_item, overlap):
     once = fit_votes(*votes, 25, 5, 3, max_iter=1)
     stopped = fit_votes(*votes, 25, 5, 3, tol=1.5)  # posteriors of an item differ by 2 at most
     np.testing.assert_array_equal(stopped.posterior, once.posterior)
+
+
+@pytest.mark.parametrize("with_classifier", [False, True])
+def test_the_fit_in_blocks_is_the_same(monkeypatch, with_classifier):
+    votes, truth = crowd(0)
+    options = {"probs": soft(truth, 3, 0) if with_classifier else None, "verified": ([3, 50], truth[[3, 50]])}
+    whole = fit_votes(*votes, 60, 5, 3, **options)
+    monkeypatch.setattr(model, "_BLOCK", 20)
+    for name, value in fit_votes(*votes, 60, 5, 3, **options)._asdict().items():
+        np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize(("tau", "bias"), [(0.6, [0.0, 0.0, 0.0]), (1.4, [0.5, -0.5, 0.0]), (5.0, [0.0, 0.0, 0.0])])
@@ -169,8 +180,8 @@ def test_the_overlap_is_recovered_from_true_classes_and_from_votes_left_out():
     truth = (tempered(logits, voices, 1.0).cumsum(axis=1) > rng.random((5000, 1))).argmax(axis=1)
     matrix = np.eye(3) * 0.7 + 0.1
     vote = (matrix[truth].cumsum(axis=1) > rng.random((5000, 1))).argmax(axis=1)
-    for likelihood in (np.eye(3)[truth], matrix.T[vote]):
-        assert fit_overlap(logits, voices, likelihood, OVERLAP) == pytest.approx(1.0, abs=0.15)
+    for part in ((logits, voices, np.eye(3)[truth]), (logits, voices, matrix.T[vote])):
+        assert fit_overlap([part].copy, OVERLAP) == pytest.approx(1.0, abs=0.15)
     independent = crowd(0, per_item=4)[0]
     fit, sure = fit_votes(*independent, 60, 5, 3), fit_votes(*independent, 60, 5, 3, overlap=0)
     assert fit.overlap == OVERLAP  # votes do not lower it

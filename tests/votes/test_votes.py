@@ -101,6 +101,8 @@ def test_probabilities_are_matched_by_index_and_columns(long):
     assert votes.class_names == ("dog", "bird", "cat")
     with_array = dualt.combine_votes(long, probs.to_numpy(), classes=classes)
     same(with_array, votes)
+    as_text = long.sample(frac=1, random_state=0).astype({"item": str})
+    same(dualt.combine_votes(as_text, probs.to_numpy(), classes=classes), votes)
     with pytest.raises(LabelsError, match=r"2 classes, one per column.*got 3"):
         dualt.combine_votes(long, probs.to_numpy()[:, :2])
     with pytest.raises(InputError, match="given items, got one on 7"):
@@ -135,6 +137,15 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
     settled = dualt.combine_votes(long, settled={item: truth[item] for item in plain.next_items(10)})
     assert settled.noise_rate_interval[1] == 1
     assert not set(settled.next_items(50)) & set(plain.next_items(10))
+
+
+def test_annotators_without_a_checked_error_may_always_be_right(long):
+    truth, drawn = pd.Series(long.attrs["truth"]), [*range(0, 300, 4)]
+    right = pd.DataFrame({"item": truth.index, "annotator": "right", "label": truth})
+    wrong = right.assign(annotator="wrong", label=truth.map({"cat": "dog", "dog": "bird", "bird": "cat"}))
+    votes = dualt.combine_votes(pd.concat([long, right, wrong]), verified=truth[drawn])
+    found = votes.annotators.set_index("name")
+    assert (found.high["right"], found.low["wrong"]) == (1, 0)
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (7, 40), (300, 400)])

@@ -25,7 +25,7 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.io.image_folder import FILE_COLUMN
 from dualt.io.load import load_array
-from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place
+from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
 from dualt.io.tables import TABLES
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import as_text_array, look_alike, merge_labels, shorten
@@ -103,7 +103,7 @@ def is_raw(data: Data, learning: Learning) -> bool:
     path = data.probs
     if data.dask is not None or path.suffix.lower() not in TABLES or not path.is_file():
         return False
-    table = io.open_table(path, data.label or data.id_column)
+    table = next(table_parts(path, data.label or data.id_column))
     if table.names is None or not len(table.frame):
         return False
     at = label_place(table, data.label)
@@ -222,9 +222,9 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     sources = [source for source in dict.fromkeys((data.labels, data.probs)) if source and source != folder]
     found = [[file for file in io.find_shards(source) if file.suffix.lower() in TABLES] for source in sources]
     tables = [files for files in found if files]
-    having = [files for files in tables if name in (io.open_table(files[0], name).names or ())]
+    having = [files for files in tables if name in (next(table_parts(files[0], name)).names or ())]
     if not having:
-        io.open_table((tables or [sources])[0][0], name).position(name)  # raises an error with the columns there are
+        next(table_parts((tables or [sources])[0][0], name)).position(name)  # raises an error with those there are
     columns = [_read_texts(files, name) for files in having]
     for column in columns:
         check_same_length(n_rows, len(column))
@@ -244,7 +244,7 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
 
 
 def _read_texts(files: Sequence[Path], name: str) -> list[str]:
-    return [text for file in files for text in io.open_table(file, name).read_texts(name)]
+    return [text for file in files for table in table_parts(file, name) for text in table.read_texts(name)]
 
 
 class Raw(NamedTuple):

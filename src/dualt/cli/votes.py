@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,10 +26,12 @@ def votes(
     item: Annotated[str | None, Option(help="Column of items.")] = None,
     annotator: Annotated[str | None, Option(help="Column of annotators.")] = None,
     label: Annotated[str | None, Option(help="Column of labels; empty where somebody abstained.")] = None,
+    probs: Annotated[Path | None, Option(help="Probabilities: a table with the items, or .npy in their order.")] = None,
     items: Annotated[Path | None, Option(help="Table with --text and --features. Default: VOTES.")] = None,
     text: Annotated[str | None, Option(help="Column of texts: probabilities are learned from them.")] = None,
     features: Features = None,
     verified: Annotated[Path | None, Option(help="Items drawn at random: item (or index) and true.")] = None,
+    settled: Annotated[Path | None, Option(help="The same for items you chose, as --next does.")] = None,
     output: Annotated[Path | None, output_option(help="Write the consensus, a row per item: consensus.csv.")] = None,
     annotators: Annotated[Path | None, Option(help="Write a row per annotator: people.csv.")] = None,
     next_items: Annotated[int, Option("--next", help="How many items to check next.")] = 100,
@@ -40,7 +42,7 @@ def votes(
     """Combine the labels of several people, rules or models: the consensus, everybody's quality, what to check next.
 
     VOTES is a table, or an export of Label Studio, Argilla or Prodigy (.json, .jsonl).
-    With --text or --features a model learns the consensus out of fold and counts as one more voice.
+    With --text or --features a model learns the consensus out of fold and counts as one more voice, as --probs do.
 
     Example: `dualt votes votes.csv --item id --annotator who --label label -o consensus.csv --annotators people.csv`
 
@@ -50,10 +52,16 @@ def votes(
         data, {"item": item, "annotator": annotator, "label": label}, items, text, features
     )
     item = columns.get("item") or table.index.name
-    voices = None if about is None else _learned(table, columns, about[learned], text, n_jobs)
+    voices = None
+    if probs is not None:
+        voices = _probabilities(probs, item, table.get(item, table.index))
+    elif about is not None:
+        voices = _learned(table, columns, about[learned], text, n_jobs)
     found = dualt.combine_votes(table, voices, **columns)
-    if verified is not None:
-        found = dualt.combine_votes(table, voices, **columns, verified=_true_classes(verified, item, found))
+    files = {"verified": verified, "settled": settled}
+    known: dict[str, Any] = {what: _true_classes(path, item, found, what) for what, path in files.items() if path}
+    if known:
+        found = dualt.combine_votes(table, voices, **columns, **known)
     names = {"item": item or "item", "label": label or "label"}
     if output is not None:
         dualt.io.write_table(output, _consensus(found, names, columns, about))
@@ -63,8 +71,7 @@ def votes(
     words = [str(output or "consensus.csv"), *words_of(label=names["label"], id=names["item"])]
     if report is not None:
         command = shlex.join(["dualt", "apply-review", *words, "suspects-review.csv", "-o", "corrected.csv"])
-        texts = None if about is None or not text else about.loc[list(found.items), text].astype(str).tolist()
-        _write_page(report, found, chosen, texts, command)
+        _write_page(report, found, chosen, None if about is None or not text else about[text], command)
     if as_json:
         print_json(_content(found, chosen))
         return
@@ -114,7 +121,7 @@ def _consensus(
     return frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
 
 
-def _true_classes(path: Path, item: str | None, found: dualt.Votes) -> dict[Any, str]:
+def _true_classes(path: Path, item: str | None, found: dualt.Votes, what: str) -> dict[Any, str]:
     """Return the true class by item; an index is the row of the consensus."""
     table = dualt.io.read_table(path)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
@@ -123,14 +130,29 @@ def _true_classes(path: Path, item: str | None, found: dualt.Votes) -> dict[Any,
         raise InputError(
             f"Expected the columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}."
         )
-    if "stratum" in table.columns and table["stratum"].nunique() > 1:
+    chosen = truth == "new" or ("stratum" in table.columns and table["stratum"].nunique() > 1)
+    if what == "verified" and chosen:
         raise InputError(
-            f"Expected items drawn with equal chances in {path}, got several strata. Draw them by `dualt audit"
-            " --design uniform`."
+            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them by `dualt audit --design"
+            " uniform`, or pass these by --settled."
         )
     rows = table[table[truth].astype(str) != ""]
     items = rows[name] if name != "index" else found.items[rows[name].astype(int)]
     return dict(zip(items, rows[truth].astype(str), strict=True))
+
+
+def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
+    """Return probabilities as they are stored: an array, or a data frame with the items as its index."""
+    import pandas as pd
+
+    if path.suffix.lower() not in dualt.io.tables.TABLES:
+        return dualt.io.load.load_array(path)
+    if item is None:
+        raise InputError(f"Expected --item, the column of items in {path}, got none.")
+    table, known = dualt.io.open_table(path, item), {str(name): name for name in items}
+    index = [known.get(name, name) for name in table.read_texts(item)]
+    places, names = dualt.io.table_columns.choose_columns(table, [item])
+    return pd.DataFrame(table.read_numbers(places), index, names)
 
 
 def _learned(
@@ -155,7 +177,7 @@ def _learned(
     return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
 
 
-def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: list[str] | None, command: str) -> None:
+def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command: str) -> None:
     """Write the items to check as issues of the consensus, with each vote and its giver's quality beside them."""
     import numpy as np
 
@@ -171,6 +193,8 @@ def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: list[str] | 
     right = found.probability.astype(np.float32)
     by_pair = np.eye(len(found.class_names))[given].T @ found.posterior
     matrix, ids = np.asarray(found.consensus.transition), [str(name) for name in found.items]
+    if texts is not None:
+        texts = texts.reindex(found.items, fill_value="").astype(str).tolist()
     issues = dualt.LabelIssues(
         given, right, given, right, by_pair, listed, found.class_names, matrix, found.consensus, ids=ids, texts=texts
     )

@@ -6,8 +6,9 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +18,24 @@ from numpy.typing import NDArray
 from dualt.errors import FileError, InputError
 from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folder
 from dualt.io.load import FORMATS, load_array, load_labels
-from dualt.io.table_columns import NotNumbersError, Table, choose_columns, open_table
+from dualt.io.table_columns import NotNumbersError, Table, choose_columns, is_large, open_table, table_parts
 from dualt.io.tables import TABLES
-from dualt.labels import as_label_array, is_missing
-from dualt.rows.posterior import Block, Rows, in_block
+from dualt.labels import as_label_array, as_text_array, is_missing
+from dualt.rows.posterior import Block, in_block
 from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
-# One table, or several of up to this many bytes together, are kept in memory; more are parsed in every pass.
-LARGE_TABLES = 1 << 29
 _NO_PROBABILITIES = (
     "Name the columns of probabilities with --probs, such as 'p_*'; if there are none, name what a model learns from"
     " with --text or --features."
 )
-_log = logging.getLogger(__name__)
+_warn_once = lru_cache(logging.getLogger(__name__).warning)  # not in every pass
 
 
 @dataclass(frozen=True)
 class FileRows:
     """Reads the rows of a file of probabilities, and their labels in another file or in one of its columns.
 
-    Options are those of `open_shards`.
+    Options are those of `open_shards`; if `textual`, labels in a column are texts, also where a part has only numbers.
     """
 
     path: Path
@@ -44,36 +43,40 @@ class FileRows:
     label: str | None
     columns: str | None
     ignored: tuple[str, ...]
+    textual: bool = False
 
-    def __call__(self) -> Rows:
-        """Return (probabilities, labels); `.npy` is memory-mapped."""
-        return self.read()[:2]
+    def __call__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
+        """Yield (probabilities, labels, the class names that a header has): a large table in parts, `.npy` mapped."""
+        is_table, apart, end = self.path.suffix.lower() in TABLES, None, 0
+        if self.labels is not None or not is_table:
+            apart = load_labels(self.labels or self.path, column=self.label, missing=True)
+        for probs, own, names in self._read_table() if is_table else [(load_array(self.path), None, None)]:
+            start, end = end, end + len(probs)
+            labels: Any = own if apart is None else apart[start:end]
+            yield probs, as_label_array(labels, missing=True) if len(labels) else labels, names
+        check_same_length(end, end if apart is None else len(apart))
 
-    def read(self) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]:
-        """Return (probabilities, labels, the class names that a header has)."""
-        path, is_table = self.path, self.path.suffix.lower() in TABLES
-        own_label = self.label if self.labels is None and is_table else None
-        if own_label is None:
-            labels = load_labels(self.labels or path, column=self.label, missing=True)
-        if not is_table:
-            probs, names = load_array(path), None
-        else:
-            table = open_table(path, own_label or next(iter(self.ignored), None))
+    def _read_table(self) -> Iterator[tuple[NDArray[Any], Any, tuple[str, ...] | None]]:
+        """Yield (probabilities, labels if they are in a column, class names)."""
+        folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
+        own_label = self.label if self.labels is None else None
+        named = own_label or next(iter(self.ignored), None)
+        for table in table_parts(self.path, named) if folder is None else [open_table(self.path, named)]:
             left_out = {*self.ignored, own_label or ""}
             order: Any = slice(None)
-            if self.labels is not None and is_class_folder(self.labels):
+            if folder is not None:
                 column = self.label or FILE_COLUMN
-                order = _image_order(table, column, self.labels)
+                order = _image_order(table, column, folder)
                 left_out.add(column)
-            if own_label is not None:
-                labels = table.read_column(own_label)
+            labels = None if own_label is None else table.read_column(own_label)
+            if own_label is not None and self.textual:
+                labels = as_text_array(table.read_texts(own_label))
             places, names = choose_columns(table, left_out, self.columns)
             given = table.read_numbers(places)[order]
             probs = scale_rounded(given)
             if probs is not given:
-                _log.warning("The probabilities in %s are rounded to two decimals: rows were rescaled.", path)
-        check_same_length(len(probs), len(labels))
-        return probs, as_label_array(labels, missing=True) if len(labels) else labels, names
+                _warn_once("The probabilities in %s are rounded to two decimals: rows were rescaled.", self.path)
+            yield probs, labels, names
 
 
 def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:
@@ -144,7 +147,7 @@ def open_shards(
 
     `probs` and `labels` are a pattern, a folder or a file each. Without `labels`, or if they are the same, `label` is a
     column of each shard. `columns` is the pattern of the columns of probabilities (see `choose_columns`), and `ignored`
-    are others, such as ids. Tables are kept in memory, unless `keep` is False or they are large; see `LARGE_TABLES`.
+    are others, such as ids. Tables are kept in memory, unless `keep` is False or they are large; see `is_large`.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
     if not apart and label is None:
@@ -159,8 +162,7 @@ def open_shards(
                 f" {len(label_paths)} for {labels}."
             )
         pairs = pair_by_name(paths, label_paths)
-    tables = [path for path in paths if path.suffix.lower() in TABLES and path.is_file()]
-    keep &= len(tables) < 2 or sum(path.stat().st_size for path in tables) <= LARGE_TABLES
+    keep &= not is_large(*(path for path in paths if path.suffix.lower() in TABLES))
     opened = [_open(FileRows(path, given, label, columns, tuple(ignored)), keep) for path, given in pairs]
     found = [f"{block.n_classes} without names" if names is None else list(names) for block, names in opened]
     for path, columns_there in zip(paths, found, strict=True):
@@ -175,17 +177,23 @@ def open_shards(
 def _open(rows: FileRows, keep: bool) -> tuple[Block, tuple[str, ...] | None]:
     """Read a file once: return the block of its rows, and class names."""
     name = str(rows.path) if rows.labels is None else f"{rows.path} and {rows.labels}"
+    n_rows, missing, kinds = 0, list[int](), set[str]()
     try:
-        probs, labels, names = rows.read()
-        if len(probs):
-            check_probability_shape(probs)
+        for probs, labels, names in rows():  # noqa: B007
+            if len(probs):
+                check_probability_shape(probs)
+            absent = is_missing(labels)
+            missing += (n_rows + np.flatnonzero(absent)).tolist()
+            kinds |= set() if absent.all() else {labels.dtype.kind}
+            n_rows += len(probs)
     except InputError as error:
         hint = f" {_NO_PROBABILITIES}" if isinstance(error, NotNumbersError) else ""
         raise in_block(type(error)(f"{error}{hint}"), name) from None
-    block = Block.of_arrays(probs, labels, name, np.flatnonzero(is_missing(labels)).tolist())
+    block = Block.of_arrays(probs, labels, name, missing)
     # A map of a file that is cut short while it is open ends the process: each pass opens it again.
-    kept = keep and rows.path.suffix.lower() != ".npy"
-    return block if kept else replace(block, source=rows), names
+    if keep and rows.path.suffix.lower() != ".npy":
+        return block, names
+    return replace(block, source=replace(rows, textual=len(kinds) > 1 and "U" in kinds), n_given=n_rows), names
 
 
 def pair_by_name(paths: Sequence[Path], labels: Sequence[Path]) -> list[tuple[Path, Path]]:

@@ -6,7 +6,7 @@ import csv
 import fnmatch
 import logging
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError, UnknownNameError
 from dualt.files import check_readable
-from dualt.io.tables import ARROW, TABLES, TEXT, cell_text, file_version, look_at, read_table, unguard_cell
+from dualt.io.tables import ARROW, TABLES, TEXT, cell_text, file_version, look_at, read_parts, unguard_cell
 from dualt.labels import as_text_array, is_missing
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ INDEX_COLUMNS = ("", "__index_level_0__")
 _CANONICAL_INTEGER, _WHOLE_FLOAT = re.compile(r"0|-?[1-9][0-9]*"), re.compile(r"(0|-?[1-9][0-9]*)\.0")
 # Rows that decide whether columns look like probabilities.
 _HEAD = 1000
+# Tables with more bytes than this, one or several together, are not kept in memory; a single one is read in parts.
+LARGE_TABLES, _PART_CELLS = 1 << 29, 1 << 22
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +41,7 @@ class NotNumbersError(InputError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory, whose columns are read as numbers, labels or texts; `names` is None without a header."""
+    """A table, or some of its rows, with columns of numbers, labels or texts; `names` is None without a header."""
 
     path: Path
     frame: DataFrame
@@ -76,7 +78,7 @@ class Table:
             row = next(row for row, text in enumerate(texts) if text and not _is_number(text))
             name = place if self.names is None else repr(self.names[place])
             raise NotNumbersError(
-                f"Expected numbers in column {name} of {self.path}, got {texts[row][:40]!r} in row {row}."
+                f"Expected numbers in column {name} of {self.path}, got {texts[row][:40]!r} in row {column.index[row]}."
             ) from None
 
     def read_column(self, name: str | int) -> NDArray[Any]:
@@ -110,9 +112,25 @@ def open_table(path: str | Path, column: str | None = None) -> Table:
 
 @lru_cache(maxsize=2)
 def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
-    frame = read_table(path, header=header, numeric=True)
-    names = tuple(unguard_cell(str(name)) for name in frame.columns) if header else None
-    return Table(path, frame, names)
+    return next(_tables(path, None, header))
+
+
+def table_parts(path: Path, column: str | None = None) -> Iterator[Table]:
+    """Yield a table as `open_table` returns it or, if it is a large CSV, TSV or Parquet file, some rows at a time."""
+    if path.suffix.lower() in (*TEXT, ".parquet") and is_large(path):
+        yield from _tables(path, _PART_CELLS, has_header(path, column))
+    else:
+        yield open_table(path, column)
+
+
+def is_large(*paths: Path) -> bool:
+    """Return whether tables are too large to be kept in memory together."""
+    return sum(path.stat().st_size for path in paths if path.is_file()) > LARGE_TABLES
+
+
+def _tables(path: Path, n_cells: int | None, header: bool) -> Iterator[Table]:
+    for frame in read_parts(path, n_cells, header=header, numeric=True):
+        yield Table(path, frame, tuple(unguard_cell(str(name)) for name in frame.columns) if header else None)
 
 
 def has_header(path: Path, column: str | None) -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, naming_extra
-from dualt.files import atomic_write, check_readable, check_text, json_text, not_utf8, open_input
+from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input
 from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
@@ -30,39 +31,45 @@ _FRACTION = re.compile(r"|\s*([01]|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*
 # The script of the review page has the same expression (report/templates/csv.js).
 _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-csv.field_size_limit(1 << 26)  # Python's is 131,072 characters, less than some texts have
+csv.field_size_limit(LONGEST_LINE)  # Python's is 131,072 characters, less than some texts have
 
 
-def read_table(path: str | Path, *, header: bool = True, guarded: bool = False, numeric: bool = False) -> DataFrame:
+def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) -> DataFrame:
     """Return a table as a data frame, read by its ending; Parquet and Feather need the extra [tables].
 
     Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value. Without a `header`, the
     columns of a CSV or TSV file are numbered. Tables that `dualt` wrote may have `guarded` cells; see `guard_cell`.
-    If `numeric`, decimal commas become points, and columns of a text file whose first cells are numbers such as 0.25
-    become floats: they are read ten times as fast as text that becomes floats, and take a tenth of the memory.
     """
-    path = check_readable(path)
-    with reading(path):
-        if path.suffix.lower() in ARROW:
-            frame = _read_arrow(path)
-        elif path.suffix.lower() in JSON_LINES:
-            frame = _read_json_lines(path)
-        else:
-            dialect = look_at(path)
-            floats = _columns_of_fractions(dialect) if numeric else set()
-            try:
-                frame = _read_text(path, dialect, header, floats)
-            except ValueError:
-                if not floats:
-                    raise
-                # A column that begins with fractions goes on otherwise.
-                frame = _read_text(path, dialect, header, set())
-            if numeric and dialect.decimal == ",":
-                frame = frame.map(lambda cell: str(cell).replace(",", ".") if _COMMA.fullmatch(str(cell)) else cell)
+    (frame,) = read_parts(check_readable(path), None, header=header)
     if guarded:
         frame.columns = [unguard_cell(str(name)) for name in frame.columns]
         frame = frame.map(lambda cell: unguard_cell(cell) if isinstance(cell, str) else cell)
     return frame
+
+
+def read_parts(path: Path, n_cells: int | None, *, header: bool, numeric: bool = False) -> Iterator[DataFrame]:
+    """Yield a table in frames of some `n_cells` cells (None: in one); JSON lines and Feather always come in one.
+
+    If `numeric`, decimal commas become points, and columns of a text file whose first cells are numbers such as 0.25
+    become floats: they are read ten times as fast as text that becomes floats, and take a tenth of the memory.
+    """
+    with reading(path):
+        if path.suffix.lower() in ARROW:
+            yield from _arrow_parts(path, n_cells)
+        elif path.suffix.lower() in JSON_LINES:
+            yield _read_json_lines(path)
+        else:
+            dialect, n_done = look_at(path), 0
+            parts = partial(_text_parts, path, dialect, n_cells, header, numeric)
+            floats = _columns_of_fractions(dialect) if numeric else set()
+            try:
+                for n_done, frame in enumerate(parts(floats), start=1):  # noqa: B007
+                    yield frame
+            except ValueError:
+                if not floats:
+                    raise
+                # A column that begins with fractions goes on otherwise.
+                yield from islice(parts(set()), n_done, None)
 
 
 class Dialect(NamedTuple):
@@ -90,7 +97,7 @@ def file_version(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=2)
 def _look_at(path: Path, version: tuple[int, int]) -> Dialect:
     with reading(path), open_input(path, "r") as stream:
-        start = check_text(stream.read(_START_CHARACTERS), path) + stream.readline()
+        start = stream.read(_START_CHARACTERS) + stream.readline()
         lines = [*StringIO(start, newline=""), *islice(stream, 3)]  # a header with many classes is long
         found, goes_on = [], bool(stream.read(1))
         for sign in "\t" if path.suffix.lower() == ".tsv" else ",;\t|":
@@ -115,12 +122,14 @@ def _columns_of_fractions(dialect: Dialect) -> set[int]:
     }
 
 
-def _read_text(path: Path, dialect: Dialect, header: bool, floats: set[int]) -> DataFrame:
+def _text_parts(
+    path: Path, dialect: Dialect, n_cells: int | None, header: bool, numeric: bool, floats: set[int]
+) -> Iterator[DataFrame]:
     import pandas as pd
 
     width = len(dialect.rows[0])
     with open_input(path, "r") as stream:
-        frame = pd.read_csv(
+        for frame in pd.read_csv(
             stream,
             sep=dialect.delimiter,
             decimal=dialect.decimal,
@@ -128,13 +137,17 @@ def _read_text(path: Path, dialect: Dialect, header: bool, floats: set[int]) -> 
             names=range(width),  # pandas would rename one of two that have the same name
             dtype={place: "float64" if place in floats else "str" for place in range(width)},
             keep_default_na=False,
-        )
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes cells too many for an index
-        raise InputError(
-            f"Expected {width} cells in every row of {path}, as in its first, got {width + frame.index.nlevels} in the"
-            f" next. Quote cells that have {dialect.delimiter!r}."
-        )
-    return frame.set_axis([cell.strip() for cell in dialect.rows[0]], axis=1) if header else frame
+            chunksize=sys.maxsize if n_cells is None else max(n_cells // width, 1),
+        ):
+            if not isinstance(frame.index, pd.RangeIndex):  # pandas takes cells too many for an index
+                raise InputError(
+                    f"Expected {width} cells in every row of {path}, as in its first, got"
+                    f" {width + frame.index.nlevels} in the next. Quote cells that have {dialect.delimiter!r}."
+                )
+            named = frame.set_axis([cell.strip() for cell in dialect.rows[0]], axis=1) if header else frame
+            if numeric and dialect.decimal == ",":
+                named = named.map(lambda cell: str(cell).replace(",", ".") if _COMMA.fullmatch(str(cell)) else cell)
+            yield named
 
 
 def _read_json_lines(path: Path) -> DataFrame:
@@ -163,18 +176,23 @@ def cell_text(value: Any) -> str:
     return "" if is_missing_value(value) else str(value)
 
 
-def _read_arrow(path: Path) -> DataFrame:
+def _arrow_parts(path: Path, n_cells: int | None) -> Iterator[DataFrame]:
     from pandas import RangeIndex
 
     with naming_extra("Reading Parquet and Feather tables"):
         from pyarrow import feather, parquet
 
-    table = parquet.ParquetFile(path).read() if path.suffix.lower() == ".parquet" else feather.read_table(path)
-    frame: DataFrame = table.to_pandas()
-    if isinstance(frame.index, RangeIndex):
-        return frame
-    # pandas restores the index, but it is a column of the file.
-    return frame.reset_index(names=[name or "" for name in frame.index.names])
+    if path.suffix.lower() == ".feather":
+        tables: Any = [feather.read_table(path)]
+    else:
+        # With `pre_buffer`, pyarrow keeps all that it has read of the file.
+        file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        n_columns = len(file.schema_arrow) or 1
+        tables = [file.read()] if n_cells is None else file.iter_batches(max(n_cells // n_columns, 1))
+    for table in tables:
+        frame: DataFrame = table.to_pandas()
+        numbered = isinstance(frame.index, RangeIndex)  # else pandas restored it, but it is a column of the file
+        yield frame.reset_index(drop=numbered, names=[name or "" for name in frame.index.names])
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
 
 def footnote(estimate: TransitionEstimate) -> str:
     """Return what the headline does not cover."""
-    if estimate.audit is not None:
+    if estimate.noise_rate_interval(0.95)[1] < 1:
         return "The interval was measured on checked labels, and holds whatever the classifier gets wrong."
     if estimate.estimator == _VOTES:
         return "Errors that the annotators share do not show. Check 100 to be sure: dualt audit."

@@ -42,17 +42,20 @@ MERGED_TOGETHER = 8
 _CHUNKS_AT_ONCE = 8
 # The power is fitted on as many sampled rows as have this many probabilities, from 512 to 4,096.
 _POWER_ENTRIES = 1 << 20
+# Rows that are copied at a time where others have no label.
+_COPIED_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Block:
     """Consecutive rows of probabilities and their given labels: two arrays, or a file.
 
-    `source` returns both; one that reads files pickles as their paths. `n_given` counts rows with and without a label,
-    `missing` has the places of those without, which are left out. Errors call the block `name`, a path or nothing.
+    `source` yields tuples that begin with both, of as many rows as fit memory; one that reads files pickles as their
+    paths. `n_given` counts rows with and without a label, `missing` has the places of those without, which are left
+    out. Errors call the block `name`, a path or nothing.
     """
 
-    source: Callable[[], Sequence[NDArray[Any]]]
+    source: Callable[[], Iterable[Sequence[Any]]]
     n_given: int
     n_classes: int
     dtype: np.dtype[Any]
@@ -62,28 +65,34 @@ class Block:
     @classmethod
     def of_arrays(cls, probs: NDArray[Any], labels: NDArray[Any], name: str = "", missing: Sequence[int] = ()) -> Block:
         """Take two arrays or memory maps of the same length."""
-        return cls(partial(tuple, (probs, labels)), len(probs), probs.shape[1], probs.dtype, name, missing)
+        return cls(partial(iter, [(probs, labels)]), len(probs), probs.shape[1], probs.dtype, name, missing)
 
     @property
     def n_rows(self) -> int:
         """Number of rows with a label."""
         return self.n_given - len(self.missing)
 
-    def read(self) -> Rows:
-        """Return the probabilities and labels of the rows that have a label: copies if some have none."""
+    def read(self) -> Iterator[Rows]:
+        """Yield the probabilities and labels of the rows that have a label: copies if some have none."""
+        end, n_columns, missing = 0, self.n_classes, np.array(self.missing, np.intp)
         try:
-            probs, labels = self.source()
+            for probs, labels, *_ in self.source():
+                start, end, n_columns = end, end + len(probs), probs.shape[1]
+                if end > self.n_given or n_columns != self.n_classes:
+                    break
+                pieces: list[Any] = [slice(None)]
+                own = missing[slice(*np.searchsorted(missing, (start, end)))] - start
+                if len(own):
+                    labelled = np.delete(np.arange(end - start), own)
+                    pieces = np.split(labelled, range(_COPIED_ROWS, len(labelled), _COPIED_ROWS))
+                yield from ((probs[some], labels[some]) for some in pieces)
         except InputError as error:
             raise in_block(error, self.name) from None
-        if probs.shape != (self.n_given, self.n_classes):
+        if (end, n_columns) != (self.n_given, self.n_classes):
             raise FileError(
-                f"Expected {self.n_given:,} rows of {self.n_classes} classes in {self.name} as before, got shape"
-                f" {probs.shape}: it changed while it was read."
+                f"Expected {self.n_given:,} rows of {self.n_classes} classes in {self.name} as before, got {end:,} of"
+                f" {n_columns}: it changed while it was read."
             )
-        if len(self.missing):
-            labelled = np.delete(np.arange(self.n_given), self.missing)
-            return probs[labelled], labels[labelled]
-        return probs, labels
 
 
 def in_block(error: InputError, block: str, start: int = 0, *, unlabelled: bool = False) -> InputError:
@@ -138,10 +147,11 @@ class NoisyPosterior:
         on_progress: Progress | None = None,
     ) -> NoisyPosterior:
         """Take blocks of rows of the same classes; without names, textual classes are those that occur in any."""
-        kinds = [block.read()[1][:1].copy() for block in blocks]
+        kinds = [next(labels[:1].copy() for _, labels in block.read() if len(labels)) for block in blocks]
         example = next((labels for labels in kinds if labels.dtype.kind == "U"), kinds[0])
         if example.dtype.kind == "U" and class_names is None:
-            example = np.array(sorted({str(name) for block in blocks for name in np.unique(block.read()[1])}))
+            parts = (labels for block in blocks for _, labels in block.read())
+            example = np.array(sorted({str(name) for labels in parts for name in np.unique(labels)}))
         coder = LabelCoder.for_labels(example, blocks[0].n_classes, class_names)
         return cls(tuple(blocks), coder, check_n_jobs(n_jobs), on_progress)
 
@@ -220,11 +230,12 @@ class NoisyPosterior:
     def _cut(self, rows: int) -> Iterator[Part]:
         """Yield the rows of all blocks, at most `rows` at a time."""
         for number, block in enumerate(self.blocks):
-            probs, labels = block.read()
-            for low in range(0, len(labels), rows):
-                start = self.block_starts[number] + low
-                yield number, start, probs[low : low + rows], labels[low : low + rows]
-            del probs, labels  # before the next block is read
+            start = self.block_starts[number]
+            for probs, labels in block.read():
+                for low in range(0, len(labels), rows):
+                    yield number, start + low, probs[low : low + rows], labels[low : low + rows]
+                start += len(labels)
+                del probs, labels  # before the next are read
 
     @cached_property
     def _codes(self) -> NDArray[Any]:
@@ -274,10 +285,16 @@ class NoisyPosterior:
         return probs, codes
 
     def _take_from(self, places: Mapping[int, NDArray[np.intp]]) -> Iterable[Chunk]:
-        """Yield the rows at these places of blocks, by the number of the block."""
+        """Yield the rows at these places of blocks, ascending, by the number of the block."""
         for number, own in places.items():
-            probs, labels = self.blocks[number].read()
-            yield probs[own], self.coder.encode(labels[own])
+            found, start = [], 0
+            for probs, labels in self.blocks[number].read():
+                inside = own[slice(*np.searchsorted(own, (start, start + len(labels))))] - start
+                if len(inside):
+                    found.append((probs[inside], self.coder.encode(labels[inside])))
+                start += len(labels)
+            rows, codes = map(np.concatenate, zip(*found, strict=True))
+            yield rows, codes
 
     def _report(self, done: int) -> int:
         """Report progress: `done` rows of this pass have been read. Return `done`."""

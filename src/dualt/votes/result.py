@@ -91,10 +91,13 @@ def combine_votes(
         )
     fit = partial(fit_votes, *ballots[:3], *map(len, ballots[3:6]), probs=table)
     # The audit judges a consensus that has not seen it; then all that is known is used.
-    first = last = fit(audited=audited if len(audited[0]) else None)
+    found = fit(audited=audited if len(audited[0]) else None)
+    unverified = found.posterior
     if len(known[0]):
-        last = fit(verified=known, overlap=first.overlap)
-    return Votes(ballots, last, first.posterior, audited, known[0])
+        overlap = found.overlap
+        del found  # two sets of matrices would be too many
+        found = fit(verified=known, overlap=overlap)
+    return Votes(ballots, found, unverified, audited, known[0])
 
 
 def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
@@ -180,8 +183,8 @@ class Votes:
             return quality, np.full(len(quality), np.nan), np.full(len(quality), np.nan)
         truth = np.full(len(self.items), -1)
         truth[rows] = classes
-        seen, before = truth[item] >= 0, self.unverified[item, vote]
-        error = np.where(seen, (truth[item] == vote) - before, 0.0)
+        seen, correct, before = truth[item] >= 0, truth[item] == vote, self.unverified[item, vote]
+        error = np.where(seen, correct - before, 0.0)
         n_seen = np.maximum(total(seen), 1)
         mean = np.clip(total(before) / n_votes + total(error) / n_seen, 0, 1)
         variance = np.maximum(mean * (1 - mean), 1e-9)
@@ -189,6 +192,8 @@ class Votes:
         # Two more errors than were met; Wilson's rule for no error in n does about the same.
         worth = n_seen * variance / np.minimum(unexplained + 2 / n_seen, variance)
         low, high = _wilson(mean, worth / np.maximum(1 - n_seen / n_votes, 1e-9))
+        # If all checked votes are right, all others may be; the same if all are wrong.
+        low, high = np.where(total(correct) == 0, 0, low), np.where(total(correct) == n_seen, 1, high)
         enough = n_seen >= _LEAST_CHECKED
         quality = np.clip(
             quality + error.sum() / max(seen.sum(), 1), np.where(enough, low, 0), np.where(enough, high, 1)
@@ -200,16 +205,13 @@ class Votes:
         """A row per annotator: votes, quality (P(a vote is right)), its interval, and the most frequent confusion."""
         import pandas as pd
 
-        counts = self.fit.counts * (1 - np.eye(len(self.class_names)))
-        flat = counts.reshape(len(counts), -1)
-        worst, names = flat.argmax(axis=1), self.class_names
-        rates = self.fit.matrices.reshape(flat.shape)[np.arange(len(flat)), worst]
-        confusions = [
-            f"{names[cell // len(names)]} → {names[cell % len(names)]} ({rate:.0%})" if count >= 0.5 else ""
-            for cell, rate, count in zip(worst, rates, flat.max(axis=1), strict=True)
-        ]
+        confusions, wrong, names = [], ~np.eye(len(self.class_names), dtype=bool), self.class_names
+        for counts, matrix in zip(self.fit.counts, self.fit.matrices, strict=True):
+            true, said = np.unravel_index((counts * wrong).argmax(), counts.shape)
+            often = counts[true, said] >= 0.5 and true != said
+            confusions.append(f"{names[true]} → {names[said]} ({matrix[true, said]:.0%})" if often else "")
         quality, low, high = self._quality
-        n_votes = np.bincount(self.ballots.annotator, minlength=len(counts))
+        n_votes = np.bincount(self.ballots.annotator, minlength=len(quality))
         columns = {"name": self.ballots.annotators, "votes": n_votes, "quality": quality, "low": low, "high": high}
         return pd.DataFrame(columns | {"worst_confusion": confusions})
 
@@ -230,7 +232,9 @@ class Votes:
     def common(self) -> TransitionEstimate:
         """The matrix of all votes together."""
         item, _, vote = self.ballots[:3]
-        return self._estimate(self.fit.common, self.fit.counts.sum(axis=0), self.posterior[item], vote)
+        return self._estimate(
+            self.fit.common, self.fit.counts.sum(axis=0), self.posterior.astype(np.float32)[item], vote
+        )
 
     @cached_property
     def consensus(self) -> TransitionEstimate:
@@ -246,7 +250,7 @@ class Votes:
         return self._estimate(transition, joint, self.posterior, self.codes, self.noise_rate_interval)
 
     def _estimate(
-        self, transition: Floats, counts: Floats, posterior: Floats, labels: Codes, interval: Any = None
+        self, transition: Floats, counts: Floats, posterior: NDArray[Any], labels: Codes, interval: Any = None
     ) -> TransitionEstimate:
         rows = as_posterior(posterior, labels, self.class_names)
         resample = partial(_resample, counts, self.fit.common)
@@ -336,13 +340,13 @@ def _copies(votes: Votes, judged: NDArray[np.bool_]) -> Iterator[tuple[int, int,
     first, second, n_common = pairs.row[enough], pairs.col[enough], pairs.data[enough]
     disagreed = n_common - np.asarray(in_common(item * n_classes + vote).tocsr()[first, second]).ravel()
     order = np.argsort(disagreed / n_common, kind="stable")[:_PAIRS]
-    for place in order[disagreed[order] < n_common[order] * min(0.1, votes.common.noise_rate)]:
+    for place in order[disagreed[order] < n_common[order] * min(0.1, 1 - votes.posterior[item, vote].mean())]:
         a, b = int(first[place]), int(second[place])
         rest = who != b
         fit = fit_votes(item[rest], who[rest], vote[rest], *sizes, overlap=votes.fit.overlap)
-        counts = np.zeros((n_classes, n_classes))
-        np.add.at(counts.T, vote[~rest], fit.posterior[item[~rest]])
-        expected = fit.shares @ (fit.matrices[a] * pooled_matrices(counts[None], fit.common)[0]).sum(axis=1)
+        counts = np.zeros((1, n_classes, n_classes))
+        np.add.at(counts[0], vote[~rest], fit.posterior[item[~rest]])
+        expected = fit.shares @ (fit.matrices[a] * pooled_matrices(counts, fit.common)[0].T).sum(axis=1)
         if poisson.cdf(disagreed[place], n_common[place] * (1 - expected) / 2) * len(first) < 1e-3:
             yield a, b, int(n_common[place])
 

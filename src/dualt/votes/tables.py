@@ -26,6 +26,9 @@ COLUMNS = {
     "label": ("label", "vote", "class", "choice"),
 }
 
+# Columns with fewer votes may have labels of their own by chance.
+_LEAST_VOTES = 20
+
 
 class Ballots(NamedTuple):
     """Votes as codes: `annotator[i]` said `vote[i]` of `item[i]`; the names of items, annotators and classes."""
@@ -72,26 +75,48 @@ def as_ballots(
             f"Expected one of the classes {', '.join([*codes][:10])}, got {labels[label_codes[wrong]]!r}, the vote of"
             f" {long['annotator'].iloc[wrong]} on item {long['item'].iloc[wrong]}."
         )
-    if items is None and rows is None and shape is not None and long["item"].isin(range(shape[0])).all():
-        items = np.arange(shape[0])  # whole numbers are rows of the probabilities
-    elif items is None:
+    if items is None:
         items = pd.unique(long["item"]) if rows is None else rows
+        numbers = () if rows is not None or shape is None else range(shape[0])
+        if pd.Index(items).isin([*numbers, *map(str, numbers)]).all():  # whole numbers are rows of the probabilities
+            items = np.array([type(items[0])(row) for row in numbers])
     if shape is not None and len(items) != shape[0]:
         raise InputError(
             f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a data frame whose"
             " index has the items."
         )
-    place = pd.Index(items).get_indexer(pd.Index(long["item"]))
+    index = pd.Index(items)
+    if index.has_duplicates:
+        raise InputError(
+            f"Expected one row per item, got several for {index[index.duplicated()][0]!r}. If each row is a vote, name"
+            " the columns of annotators and labels."
+        )
+    place = index.get_indexer(pd.Index(long["item"]))
     if (place < 0).any():
         unknown = long["item"].iloc[int(np.argmax(place < 0))]
         raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown}.")
     who, found = _factorized(long["annotator"])
     people = pd.Index(_sorted(found))
     who = people.get_indexer(pd.Index(found))[who]
+    if rows is not None:
+        _check_columns(who, vote, people.to_numpy(), len(names))
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
     place, who, vote = (np.asarray(codes[last], np.intp) for codes in (place, who, vote))
     kinds = np.asarray(items), people.to_numpy(), pd.Index(names).to_numpy()
     return Ballots(place, who, vote, *kinds, n_repeated=int((~last).sum()))
+
+
+def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_classes: int) -> None:
+    """Refuse a wide table with a column of several labels that no other column has: it is no annotator."""
+    used = np.zeros((len(columns), n_classes), bool)
+    used[who, vote] = True
+    alone = (used.sum(axis=1) > 1) & ~used[:, used.sum(axis=0) > 1].any(axis=1)
+    alone &= np.bincount(who) >= _LEAST_VOTES
+    if alone.any() and len(columns) > 1:
+        raise InputError(
+            f"Expected a column per annotator, got {columns[alone][0]!r}, whose values are in no other column. Name the"
+            " columns of item, annotator and label, or drop the columns that are no votes."
+        )
 
 
 def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[int, int] | None) -> Sequence[Any]:
