@@ -161,6 +161,8 @@ def test_labels_are_encoded_once():
     assert kept.count(lambda probs, codes: codes).sum() == 1000
     np.testing.assert_array_equal(next(kept.chunks())[1], labels)
     assert encoded == [1000]
+    many = as_posterior(np.full((9, 256), 1 / 256), np.zeros(9, int))
+    assert many._codes.nbytes == 9, "a byte per row with up to 256 classes"
 
 
 def test_a_known_coder_reads_the_labels():
