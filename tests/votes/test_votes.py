@@ -243,6 +243,10 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
         dualt.combine_votes(long, classes=["cat", "dog"])
     with pytest.raises(InputError, match=r"Expected a column 'who', got item"):
         dualt.combine_votes(long, annotator="who")
+    with pytest.raises(InputError, match="'sku', whose values"):
+        dualt.combine_votes(
+            pd.DataFrame({"ann": [*"xy"] * 10, "bob": [*"xy"] * 10, "sku": [f"s{n}" for n in range(20)]})
+        )
     with pytest.raises(LabelsError, match="at least two classes"):
         dualt.combine_votes([["x", "x"], ["x", None]])
     with pytest.raises(LabelsError, match="at least one vote"):
