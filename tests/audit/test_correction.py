@@ -11,7 +11,7 @@ import dualt
 from dualt import noise
 from dualt.audit import Audit, calibration, correct_by_audit, corrected_fit
 from dualt.audit.design import Plan
-from dualt.audit.verified import check_drawn_at_random
+from dualt.audit.verified import and_more, check_drawn_at_random
 from dualt.errors import InputError
 from dualt.rows import as_posterior
 
@@ -262,3 +262,4 @@ def test_errors_name_rows_as_the_user_counts_them_where_labels_are_missing(data)
     ]:
         with pytest.raises(InputError, match=got):
             dualt.estimate_transition(probs, labels, verified=audit)
+    assert (and_more(1), and_more(3)) == ("", " (and 2 more)")

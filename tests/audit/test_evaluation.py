@@ -133,6 +133,8 @@ def test_refusals(world):
         dualt.noisy_accuracy(first, given)
     with pytest.raises(InputError, match="one prediction per label"):
         dualt.noisy_accuracy(first[:-1], given, T)
+    with pytest.raises(InputError, match="spelt alike"):
+        dualt.noisy_accuracy(np.array(["Ant", "Bee", "Cow"])[first], np.array(["ant", "bee", "cow"])[given], T)
     rows = np.arange(20)
     with pytest.raises(InputError, match=r"given label \d in row 0, got"):
         dualt.noisy_accuracy(first, given, verified=Audit(rows, clean[rows], given=(given[rows] + 1) % 3))

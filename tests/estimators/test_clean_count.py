@@ -72,6 +72,8 @@ def clean_count_by_loops(probs, labels, power, determined):
     for _ in range(6):
         counts, weights, sureness = counted_by_loops(rows, labels, matrix)
         matrix = pooled_rows(counts)
+        if (max(sureness) - 1 / n_classes) / (1 - 1 / n_classes) < 0.3:  # even the surest row
+            break
     parts = [np.eye(n_classes) + share * (matrix - np.eye(n_classes)) for share in SHARES]
     fits = np.zeros((len(SHARES), len(rows)))
     for place, (p, y) in enumerate(zip(rows, labels, strict=True)):

@@ -241,5 +241,6 @@ def test_every_probability_in_half_precision_is_converted_exactly():
 
 
 def test_an_entry_of_zero_reaches_a_floor_of_zero():
+    assert surest(np.array([[0.2, 0.8, 0.8]]))[0].tolist() == [1]
     assert surest(np.zeros((1, 2)), floor=np.array([0.5, 0.0]))[0].tolist() == [1]
     assert surest(np.zeros((1, 2)), floor=np.array([0.5, 0.1]))[0].tolist() == [-1]

@@ -98,6 +98,8 @@ def test_the_fit_in_blocks_is_the_same(monkeypatch, with_classifier):
 def test_calibration_finds_the_temperature_and_the_bias(tau, bias):
     logs = np.log(np.random.default_rng(0).dirichlet([1, 1, 1], 500))
     target = softmax(tau * logs + bias)
+    prior = model.log_prior(np.ones(3), logs, tau, np.array(bias), slice(0, 9))
+    np.testing.assert_allclose(np.exp(prior), target[:9], atol=1e-9)
     found: tuple = 1.0, np.zeros(3)
     for _ in range(50):
         found = calibrate(logs, target, *found)

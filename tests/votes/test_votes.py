@@ -137,6 +137,8 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
     assert (dualt.combine_votes(long, verified=dict(enumerate(truth))).consensus.transition == np.eye(3)).all()
     settled = dualt.combine_votes(long, settled={item: truth[item] for item in plain.next_items(10)})
     assert settled.noise_rate_interval[1] == 1
+    with pytest.raises(InputError, match=r"size.* at least 1"):
+        settled.next_items(0)
     assert not set(settled.next_items(50)) & set(plain.next_items(10))
 
 
