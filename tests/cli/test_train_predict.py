@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 import dualt
+from dualt.cli.options import Command
 from dualt.cli.predict import predict
 from dualt.cli.train import train
 from dualt.datasets import load_dataset
@@ -26,8 +27,8 @@ from dualt.nn.storage import Model
 from tests.cli.commands import read_rows
 
 app = typer.Typer()
-app.command()(train)
-app.command()(predict)
+app.command(cls=Command)(train)
+app.command(cls=Command)(predict)
 PAPER = ["--recipe", "paper", "--epochs", "10", "--set", "learning_rate=0.1", "--set", "batch_size=32", "--n-jobs", "1"]
 
 

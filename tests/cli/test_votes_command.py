@@ -140,12 +140,6 @@ def test_the_page_shows_votes_and_annotators(truth, browser):
     page.close()
 
 
-def test_a_column_per_annotator_and_an_export_give_the_same(truth, export):
-    plain = json.loads(run("votes", *LONG, "--json"))
-    for votes in (("wide.csv", "--item", "id"), ("export.json",)):
-        assert json.loads(run("votes", *votes, "--json"))["noise_rate"] == pytest.approx(plain["noise_rate"])
-
-
 def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
     assert "got one vote on each" in refused("votes", "single.csv", *LONG[1:])

@@ -81,18 +81,6 @@ def test_from_a_table_with_missing_labels_to_the_corrected_one(table, order):
     pd.testing.assert_series_equal(pd.read_csv("corrected.csv")["label"], expected, check_dtype=False)
 
 
-def test_the_same_after_cross_fit(table):
-    rng = np.random.default_rng(0)
-    frame = table.dropna(subset="label")
-    texts = frame[NAMES].idxmax(axis=1).map(lambda name: f"{name} {rng.integers(9)}")
-    probs = dualt.cross_fit(texts, frame["label"], cv=3)
-    issues = dualt.find_label_issues(probs, frame["label"])
-    issues.save("issues.csv")
-    saved = pd.read_csv("issues.csv").set_index("index")
-    assert len(saved) > 20
-    assert frame["label"].loc[saved.index].tolist() == saved["given"].tolist()
-
-
 def test_a_review_is_put_into_the_series_it_was_made_for(table):
     labels = table["label"].dropna().sample(frac=1, random_state=1)
     issues = dualt.find_label_issues(table[NAMES].loc[labels.index], labels)

@@ -122,6 +122,15 @@ def test_verified_rows_are_found_in_their_blocks():
     np.testing.assert_allclose(blended.transition, whole.transition, rtol=1e-9)  # sums of other chunks
 
 
+def test_rows_without_a_label_are_left_out_of_every_part_of_a_block():
+    probs, labels = sample(20, 3)
+    parts, missing = [(probs[:10], labels[:10]), (probs[10:], labels[10:])], [3, 12, 15]
+    posterior = NoisyPosterior.from_blocks([Block(partial(iter, parts), 20, 3, probs.dtype, missing=missing)])
+    found, codes = posterior.take(np.arange(17))
+    np.testing.assert_array_equal(found, np.delete(probs, missing, axis=0))
+    np.testing.assert_array_equal(codes, np.delete(labels, missing))
+
+
 def test_taking_rows_opens_only_their_blocks():
     opened = []
 
@@ -161,6 +170,8 @@ def test_labels_are_encoded_once():
     assert kept.count(lambda probs, codes: codes).sum() == 1000
     np.testing.assert_array_equal(next(kept.chunks())[1], labels)
     assert encoded == [1000]
+    many = as_posterior(np.full((9, 256), 1 / 256), np.zeros(9, int))
+    assert many._codes.nbytes == 9, "a byte per row with up to 256 classes"
 
 
 def test_a_known_coder_reads_the_labels():

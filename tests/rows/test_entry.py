@@ -93,7 +93,7 @@ def test_models_that_do_not_fit_together_are_refused():
     members, given = RNG.dirichlet(np.ones(3), (2, 100)), GIVEN[:100]
     with pytest.raises(InputError, match=r"same probabilities from models 0 and 2"):
         dualt.estimate_transition([members[0], members[1], 0.99 * members[0] + 0.01 * members[1]], given)
-    dualt.estimate_transition([members[0], 0.5 * members[0] + 0.5 * members[1]], given)
+    dualt.estimate_transition([members[0], 0.8 * members[0] + 0.2 * members[1]], given)
     with pytest.raises(InputError, match=r"from model 1, \(99, 3\)"):
         dualt.estimate_transition([members[0], members[1][:99]], given)
     frames = [pd.DataFrame(one, columns=NAMES) for one in members]

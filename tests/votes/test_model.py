@@ -150,7 +150,9 @@ def test_an_audit_refits_the_overlap_and_verified_items_are_certain():
     known, votes = (drawn, truth[drawn]), (item, annotator, vote.ravel(), 400, 4, 2)
     audited = fit_votes(*votes, audited=known)
     assert audited.overlap > 2 * OVERLAP
-    assert (audited.posterior.argmax(axis=1) == fit_votes(*votes).posterior.argmax(axis=1)).all()
+    consensus = fit_votes(*votes).posterior.argmax(axis=1)
+    assert (audited.posterior.argmax(axis=1) == consensus).all()
+    assert fit_votes(*votes, audited=(drawn, consensus[drawn])).overlap < OVERLAP, "always right, hence surer"
     verified = fit_votes(*votes, verified=known)
     assert verified.overlap == OVERLAP
     assert (verified.posterior[known] == 1).all()

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 import dualt
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
-from dualt.votes.result import _wilson
+from dualt.votes.result import _listed, _wilson
 
 
 def people(seed, n_items=300):
@@ -59,6 +59,7 @@ def test_every_shape_of_votes_gives_the_same_consensus(long, tmp_path):
         same(other, plain)
     assert plain.class_names == ("bird", "cat", "dog")
     array = wide.to_numpy()
+    same(dualt.combine_votes(array[:, :3].tolist()), dualt.combine_votes(wide.iloc[:, :3]))
     np.testing.assert_allclose(dualt.combine_votes(array).posterior, dualt.combine_votes(wide).posterior)
     codes = np.where(pd.isna(array), -1, pd.Categorical(array.ravel()).codes.reshape(array.shape))
     np.testing.assert_allclose(dualt.combine_votes(codes.astype(int)).posterior, dualt.combine_votes(wide).posterior)
@@ -158,6 +159,10 @@ def test_what_is_said_of_annotators(long):
     quality = votes.annotators.set_index("name").quality
     right = (long.label == truth[long.item]).groupby(long.annotator).mean()
     assert (quality - right[quality.index]).abs().max() < 0.1
+    assert votes.annotators.worst_confusion.str.fullmatch(r"(cat → dog|dog → cat|bird → cat) \(\d+%\)").all()
+    np.testing.assert_allclose(
+        votes.consensus.fit.support @ votes.consensus.transition, np.bincount(votes.codes), atol=2
+    )
     assert list(votes.transition) == list(quality.index)
     for name, estimate in votes.transition.items():
         assert np.allclose(estimate.transition.sum(axis=1), 1)
@@ -205,6 +210,7 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     votes = dualt.combine_votes(pd.concat([long, guesses, guesses.assign(annotator="wall", label="cat")]))
     notices = {notice.code: notice.message for notice in votes.warnings}
     assert "dice" in notices["at-chance"]
+    assert (_listed(np.arange(5)), _listed(np.arange(6))) == ("0, 1, 2, 3, 4", "0, 1, 2, 3, 4 and 1 more")
     assert "wall" in notices["one-class"]
     plain = dualt.combine_votes(long)
     assert (votes.labels == plain.labels).mean() > 0.97
@@ -225,7 +231,10 @@ def test_single_votes_ties_and_repeated_votes():
     assert again.labels.tolist() == ["y", "x"]
 
 
-def test_what_cannot_be_combined_is_refused(long):
+def test_what_cannot_be_combined_is_refused(long, tmp_path):
+    (tmp_path / "rows.json").write_text("[1, 2]")
+    with pytest.raises(InputError, match=r"a list of tasks in .*rows\.json"):
+        dualt.combine_votes(tmp_path / "rows.json")
     one = long.drop_duplicates("item")
     with pytest.raises(InputError, match=r"got one vote on each.*probs=.*verified="):
         dualt.combine_votes(one)
@@ -234,6 +243,10 @@ def test_what_cannot_be_combined_is_refused(long):
         dualt.combine_votes(long, classes=["cat", "dog"])
     with pytest.raises(InputError, match=r"Expected a column 'who', got item"):
         dualt.combine_votes(long, annotator="who")
+    with pytest.raises(InputError, match="'sku', whose values"):
+        dualt.combine_votes(
+            pd.DataFrame({"ann": [*"xy"] * 10, "bob": [*"xy"] * 10, "sku": [f"s{n}" for n in range(20)]})
+        )
     with pytest.raises(LabelsError, match="at least two classes"):
         dualt.combine_votes([["x", "x"], ["x", None]])
     with pytest.raises(LabelsError, match="at least one vote"):
