@@ -180,10 +180,11 @@ def test_oracle_counts_pairs(transition, seed):
     n_classes = len(transition)
     clean, noisy = rng.integers(0, n_classes, 50), rng.integers(0, n_classes, 50)
     probs = rng.dirichlet(np.ones(n_classes), 50)
-    found = dualt.estimate_transition(probs, noisy, "oracle", clean_labels=clean).transition
+    found = dualt.estimate_transition(probs, noisy, "oracle", clean_labels=clean)
+    assert found.fit.support.tolist() == np.bincount(clean, minlength=n_classes).tolist()
     for i in range(n_classes):
         expected = np.bincount(noisy[clean == i], minlength=n_classes) / max((clean == i).sum(), 1)
-        np.testing.assert_allclose(found[i], expected if (clean == i).any() else np.eye(n_classes)[i])
+        np.testing.assert_allclose(found.transition[i], expected if (clean == i).any() else np.eye(n_classes)[i])
 
 
 def test_estimators_for_few_classes_are_compared_up_to_a_hundred():
