@@ -91,7 +91,10 @@ def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:
     counts = np.bincount(rows, minlength=len(images.files))
     if (counts != 1).any():
         at = int(np.argmax(counts != 1))
-        raise InputError(f"Expected one row of {table.path} for {images.files[at]}, got {counts[at]}.")
+        raise InputError(
+            f"Expected one row of {table.path} for {images.files[at]}, got {counts[at]}. If that image cannot be read,"
+            f" take it out of {folder}."
+        )
     return np.argsort(rows)
 
 
