@@ -241,7 +241,7 @@ def show_issues(out: Console, found: dualt.LabelIssues, level: float = 0.95) -> 
         doubtful = f"; {n_doubtful:,} {verb} doubtful, with no clear alternative" if n_doubtful else ""
         out.print(f"For {n_wrong:,} of {n_labelled} labels another class is likelier{doubtful}.\n")
         out.print(issues_table(found, out.width))
-        pairs = plain_table("\nWrong labels expected by the matrix", "given", "should be", "about>")
+        pairs = plain_table("\nWrong labels by pair", "given", "should be", "about>")
         for given, true, count in _largest_off_diagonal(found.by_pair):
             if count >= 0.5:
                 pairs.add_row(_name(found.class_names[given]), _name(found.class_names[true]), f"{count:,.0f}")
