@@ -164,6 +164,12 @@ def test_the_classes_of_an_estimate_are_matched_by_the_columns(function):
 
 
 @pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])
+def test_what_is_no_probability_is_named_by_its_row(function):
+    with pytest.raises(ProbabilitiesError, match="row 2"):
+        function([[0.5, 0.5], [1, 0], [0.5, 0.9]], np.eye(2))
+
+
+@pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])
 def test_probabilities_of_two_decimals_are_scaled(function):
     rounded = np.array([[0.33, 0.33, 0.32], [0.34, 0.34, 0.34], [0.2, 0.3, 0.5]])
     with pytest.warns(DualtWarning, match="rounded to two decimals"):

@@ -12,7 +12,8 @@ from scipy.stats import binomtest
 
 import dualt
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
-from dualt.votes.result import _listed, _wilson
+from dualt.results.claims import wilson
+from dualt.votes.result import _listed
 
 
 def people(seed, n_items=300):
@@ -92,6 +93,16 @@ def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
 
 
+def test_what_prodigy_rejects_and_what_is_shown_of_a_task(tmp_path):
+    """Options that are rejected are no vote; one class that is rejected is a vote against it."""
+    task = {"text": "…", "price": 2, "meta": {"a": 1}, "_view_id": "choice", "_annotator_id": "ann", "answer": "reject"}
+    rows = [task | {"_input_hash": 0, "accept": ["cat"]}, task | {"_input_hash": 1, "label": "cat"}]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = dualt.votes.read_votes(tmp_path / "p.jsonl")
+    assert found.label.fillna("").tolist() == ["", "not cat"]
+    assert sorted(found) == ["annotator", "item", "label", "price", "text"]
+
+
 def test_probabilities_are_matched_by_index_and_columns(long):
     items, classes = sorted(long.item.unique()), ["dog", "bird", "cat"]
     probs = pd.DataFrame(np.random.default_rng(0).dirichlet([1, 1, 1], len(items)), items, classes)
@@ -130,7 +141,7 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
         holds.append(low <= (votes.labels != truth[votes.items]).mean() <= high)
         share = (plain.labels[pd.Index(plain.items).get_indexer(drawn)] != truth[drawn]).mean()
         left = 1 - len(drawn) / len(truth)
-        assert high == pytest.approx(left * _wilson(share, len(drawn) * left)[1])
+        assert high == pytest.approx(left * wilson(share, 1.96**2 / (len(drawn) * left))[1])
     assert np.mean(holds) >= 0.85
     assert (votes.annotators.low <= votes.annotators.quality).all()
     assert (votes.annotators.quality <= votes.annotators.high).all()
@@ -153,7 +164,9 @@ def test_annotators_without_a_checked_error_may_always_be_right(long):
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (7, 40), (300, 400)])
 def test_intervals_of_shares_are_wilsons(k, n):
-    assert _wilson(k / n, n) == pytest.approx(binomtest(k, n).proportion_ci(method="wilson"), rel=1e-4, abs=1e-9)
+    assert wilson(k / n, 1.96**2 / n) == pytest.approx(
+        binomtest(k, n).proportion_ci(method="wilson"), rel=1e-4, abs=1e-9
+    )
 
 
 def test_what_is_said_of_annotators(long):

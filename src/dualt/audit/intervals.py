@@ -25,6 +25,7 @@ from scipy.special import betaincinv, ndtri
 
 from dualt.audit.design import Floats, Weights
 from dualt.labels import Codes
+from dualt.results.claims import wilson
 
 _TINY, _ROUNDING = np.finfo(np.float64).tiny, 1e-9
 # Of Wilson's interval, for a census: with less, that is with more rows, the incomplete beta function fails.
@@ -101,7 +102,7 @@ def ratio_intervals(part: Target, whole: Target, weights: Weights, level: float 
     rarer = np.minimum(_kish(part[0], weights), _kish(whole[0] - part[0], weights))
     gain = (rarer * variances / np.maximum(simple, _TINY) + square) / (rarer + square)
     spread = np.maximum(square * gain * unseen / np.where(counted > 0, counted, 1), _LEAST_SPREAD)
-    low, high = _wilson(shares, spread)
+    low, high = wilson(shares, spread)
     widths = high - low
     best = widths.argmin(axis=0)[None]
     shares, variances, spread, low, high = (
@@ -131,12 +132,6 @@ def _clopper_pearson(share: Floats, n_rows: Floats, tail: float) -> tuple[Floats
     """Return the exact interval of a share among `n_rows` rows, which need not be whole numbers."""
     yes, no = (np.maximum(each * n_rows, _TINY) for each in (share, 1 - share))
     return betaincinv(yes, no + 1, tail), betaincinv(yes + 1, no, 1 - tail)
-
-
-def _wilson(share: Floats, spread: Floats | float) -> tuple[Floats, Floats]:
-    """Return Wilson's interval, {s : (share − s)² ≤ spread · s(1 − s)}."""
-    centre, half = share + spread / 2, np.sqrt(spread * share * (1 - share) + spread**2 / 4)
-    return np.clip((centre - half) / (1 + spread), 0, share), np.clip((centre + half) / (1 + spread), share, 1)
 
 
 def _missed(counted: Floats, weights: Weights, tail: float) -> Floats:

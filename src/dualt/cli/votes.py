@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,11 +58,9 @@ def votes(
         voices = _probabilities(probs, item, table.get(item, table.index))
     elif about is not None:
         voices = _learned(table, columns, about[learned], text, n_jobs)
-    found = dualt.combine_votes(table, voices, **columns)
+    combine = partial(dualt.combine_votes, table, voices, **columns)
     files = {"verified": verified, "settled": settled}
-    known: dict[str, Any] = {what: _true_classes(path, item, found, what) for what, path in files.items() if path}
-    if known:
-        found = dualt.combine_votes(table, voices, **columns, **known)
+    found = combine(**{what: _true_classes(path, item, combine, what) for what, path in files.items() if path})
     names = {"item": item or "item", "label": label or "label"}
     if output is not None:
         dualt.io.write_table(output, _consensus(found, names, columns, about))
@@ -121,8 +120,8 @@ def _consensus(
     return frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
 
 
-def _true_classes(path: Path, item: str | None, found: dualt.Votes, what: str) -> dict[Any, str]:
-    """Return the true class by item; an index is the row of the consensus."""
+def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> dict[Any, str]:
+    """Return the true class by item; an index is the row of the consensus, which `combine` makes."""
     table = dualt.io.read_table(path)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
@@ -137,7 +136,7 @@ def _true_classes(path: Path, item: str | None, found: dualt.Votes, what: str) -
             " uniform`, or pass these by --settled."
         )
     rows = table[table[truth].astype(str) != ""]
-    items = rows[name] if name != "index" else found.items[rows[name].astype(int)]
+    items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]
     return dict(zip(items, rows[truth].astype(str), strict=True))
 
 

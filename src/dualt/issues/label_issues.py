@@ -114,7 +114,7 @@ class LabelIssues:
     @property
     def expected_count(self) -> float:
         """Expected number of wrong labels: the off-diagonal of `by_pair`."""
-        return off_diagonal(self.by_pair)
+        return expected_wrong(self.by_pair)
 
     @property
     def n_labelled(self) -> int:
@@ -227,8 +227,8 @@ class LabelIssues:
             return f"<p>{escape(finding)}</p>{self.listed(10).to_html(index=False, float_format='{:.3f}'.format)}"
 
 
-def off_diagonal(by_pair: NDArray[np.float64]) -> float:
-    """Return the sum of what is not on the diagonal."""
+def expected_wrong(by_pair: NDArray[np.float64]) -> float:
+    """Return how many labels are expected to be wrong: the off-diagonal of `by_pair`, [given, true]."""
     return float(by_pair.sum() - np.trace(by_pair))
 
 

@@ -14,7 +14,7 @@ from dualt.audit import Audit, AuditResult, Calibration, as_audit, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.estimators.views import views_scores
-from dualt.issues.label_issues import LabelIssues, Scores, check_cut, flag, issue_frame, off_diagonal
+from dualt.issues.label_issues import LabelIssues, Scores, check_cut, expected_wrong, flag, issue_frame
 from dualt.issues.training_dynamics import TrainingDynamics, rank_dynamics
 from dualt.labels import Codes
 from dualt.results import TransitionEstimate
@@ -167,7 +167,7 @@ def find_posterior_issues(
     scores = _collect(chunks, posterior.n_samples, posterior.n_classes)
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
-    is_issue = flag(scores.right, scores.suggested != scores.given, off_diagonal(known.by_pair), threshold, top)
+    is_issue = flag(scores.right, scores.suggested != scores.given, expected_wrong(known.by_pair), threshold, top)
     return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
 
 
@@ -277,7 +277,7 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
         know = delayed(partial(_know_verified, known.audit))
         parts = [know(part, start) for part, start in zip(parts, starts[:-1], strict=True)]
     groups = [parts] if threshold is None else [[part] for part in parts]
-    expected = off_diagonal(known.by_pair)
+    expected = expected_wrong(known.by_pair)
     ranked = [delayed(_flag_parts)(some, expected, threshold, top) for some in groups]
     flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
     columns = zip(parts, flags, starts[:-1], strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import InputError, ProbabilitiesError
-from dualt.issues.label_issues import LabelIssues, check_cut, flag, off_diagonal
+from dualt.issues.label_issues import LabelIssues, check_cut, expected_wrong, flag
 from dualt.labels import LabelCoder, as_label_array
 from dualt.rows.chunks import count_pairs, normalize_counts
 from dualt.validation import as_array, check_count, check_indices, check_same_length, index_of, most_by_rounding
@@ -92,7 +92,7 @@ def rank_dynamics(
     pairs, rows = given.astype(np.intp) * n_classes + suggested, np.arange(len(right))
     by_pair = count_pairs([pairs], n_classes).astype(np.float64)
     score = right[rows, given]
-    is_issue = flag(score, suggested != given, off_diagonal(by_pair), threshold, top)
+    is_issue = flag(score, suggested != given, expected_wrong(by_pair), threshold, top)
     return LabelIssues(
         given, score, suggested, right[rows, suggested], by_pair, is_issue,
         coder.names, normalize_counts(by_pair.T), None, index_of(noisy_labels),

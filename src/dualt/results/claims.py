@@ -63,6 +63,12 @@ def footnote(estimate: TransitionEstimate) -> str:
     return "Errors that the classifier repeats do not show. Check 100 to be sure: dualt audit."
 
 
+def wilson(share: Any, spread: Any) -> tuple[Any, Any]:
+    """Return Wilson's interval of a share, {s : (share − s)² ≤ spread · s(1 − s)}; the spread is z² / n with n rows."""
+    centre, half = share + spread / 2, np.sqrt(spread * share * (1 - share) + spread**2 / 4)
+    return np.clip((centre - half) / (1 + spread), 0, share), np.clip((centre + half) / (1 + spread), share, 1)
+
+
 def rounded_down(low: float, rate: float) -> float:
     """Return the lower end of a rate, rounded down to whole per cent, to tenths where few labels look wrong."""
     unit = 0.001 if rate < _FEW else 0.01

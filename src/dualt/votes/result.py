@@ -13,6 +13,7 @@ from scipy.stats import poisson
 
 from dualt.errors import InputError, LabelsError
 from dualt.results import Notice
+from dualt.results.claims import wilson
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
@@ -27,8 +28,8 @@ Floats = NDArray[np.float64]
 
 # Annotators with fewer votes, and pairs with fewer in common, get no warning.
 _LEAST_VOTES = 20
-# Annotators with fewer checked votes get no interval.
-_LEAST_CHECKED = 10
+# Annotators with fewer checked votes get no interval; the others a 95 % one.
+_LEAST_CHECKED, _Z = 10, 1.96
 # Pairs of annotators that are looked at for copies, each with a fit of its own.
 _PAIRS = 10
 
@@ -156,7 +157,7 @@ class Votes:
         if len(rows):
             share = (unverified[rows].argmax(axis=1) != truth).mean()
             left = 1 - len(np.unique(known)) / len(self.items)  # the other items are a sample too, of N - n
-            low, high = (float(end) * left for end in _wilson(share, max(len(rows) * left, 1.0)))
+            low, high = (float(end) * left for end in wilson(share, _Z**2 / max(len(rows) * left, 1.0)))
             # What was verified may have mended more than itself: the audit bounds the rate from above.
             self.noise_rate_interval = min(low, fit.least_rate), high
         self.noise_rate = float(np.clip(rate, *self.noise_rate_interval))
@@ -191,7 +192,7 @@ class Votes:
         unexplained = (error**2).sum() / (n_seen * variance).sum() * variance
         # Two more errors than were met; Wilson's rule for no error in n does about the same.
         worth = n_seen * variance / np.minimum(unexplained + 2 / n_seen, variance)
-        low, high = _wilson(mean, worth / np.maximum(1 - n_seen / n_votes, 1e-9))
+        low, high = wilson(mean, _Z**2 * np.maximum(1 - n_seen / n_votes, 1e-9) / worth)
         # If all checked votes are right, all others may be; the same if all are wrong.
         low, high = np.where(total(correct) == 0, 0, low), np.where(total(correct) == n_seen, 1, high)
         enough = n_seen >= _LEAST_CHECKED
@@ -276,13 +277,6 @@ class Votes:
         said = f"{len(self.ballots.item):,} votes of {len(self.ballots.annotators):,} annotators"
         rate = f"noise_rate={self.noise_rate:.3f} ({low:.3f} to {high:.3f})"
         return f"Votes({said} on {len(self.items):,} items, {len(self.class_names)} classes, {rate})"
-
-
-def _wilson(share: Any, n: Any) -> tuple[Any, Any]:
-    """Return Wilson's 95% interval for a share among n."""
-    z = 1.96
-    middle, width = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    return (middle - width) / (1 + z**2 / n), (middle + width) / (1 + z**2 / n)
 
 
 def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Floats:
