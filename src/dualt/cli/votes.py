@@ -60,7 +60,8 @@ def votes(
         voices = _learned(table, columns, about[learned], text, n_jobs)
     combine = partial(dualt.combine_votes, table, voices, **columns)
     files = {"verified": verified, "settled": settled}
-    found = combine(**{what: _true_classes(path, item, combine, what) for what, path in files.items() if path})
+    known: dict[str, Any] = {what: _true_classes(path, item, combine, what) for what, path in files.items() if path}
+    found = combine(**known)
     names = {"item": item or "item", "label": label or "label"}
     if output is not None:
         dualt.io.write_table(output, _consensus(found, names, columns, about))
