@@ -41,7 +41,7 @@ _WORDS = 200_000
 # Rank of the reduced space of texts, and number of landmarks of the kernel.
 _RANK, _LANDMARKS = 100, 300
 _NEIGHBOURS = (40, 20, 10)
-# Of naive Bayes. Not chosen by the log-loss, which prefers so much smoothing that rare classes vanish.
+# Smoothing of naive Bayes. Not chosen by the log-loss, which prefers so much of it that rare classes vanish.
 _SMOOTHING = 0.3
 _LEAST = 1e-3
 

@@ -68,7 +68,7 @@ def read_parts(path: Path, n_cells: int | None, *, header: bool, numeric: bool =
             except ValueError:
                 if not floats:
                     raise
-                # A column that begins with fractions goes on otherwise.
+                # A column that begins with fractions goes on with something else.
                 yield from islice(parts(set()), n_done, None)
 
 

@@ -50,7 +50,7 @@ def connected(address: str) -> Iterator[Any]:
     except Exception as error:  # an address decides which library speaks, and fails in its own way
         raise InputError(
             f"Expected a Dask scheduler at {address}, but none answers ({error or type(error).__name__}). Start one"
-            " with 'dask scheduler', or leave --dask away. Nothing was changed."
+            " with 'dask scheduler', or leave out --dask. Nothing was changed."
         ) from error
     with opened as client:
         try:
