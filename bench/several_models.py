@@ -5,10 +5,10 @@
 
 Problems are `family__name.npz` in the folder $DUALT_SEVERAL_MODELS (else ../shared/data/several-models beside the
 repository): `pred_probs` (models × rows × classes), `given`, `clean`; and CIFAR-10N, by the networks of the folder of
-`worlds.py`. Families whose name starts with "overlap", "binary" or "many" are answered with determined=False, all
-others with determined=True. Beside it are the default, which
-is not given an answer, and the confident joint on the mean of the same probabilities. Prints tables of means over
-the problems of a family, then over families.
+`worlds.py`. The family `one-vs-rest` is real labels once more, one class against all others: two classes, few
+positives. Families whose name starts with "overlap", "binary" or "many" are answered with determined=False, all others
+with determined=True. Beside it are the default, which is not given an answer, and the confident joint on the mean of
+the same probabilities. Prints tables of means over the problems of a family, then over families.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from dualt.estimators import views
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = Path(os.environ.get("DUALT_SEVERAL_MODELS") or ROOT.parent / "shared" / "data" / "several-models")
 OVERLAPPING = ("overlap", "binary", "many")
+# Real labels of more than two classes.
+REAL_LABELS = ("cifar10n", "labelme", "hausa-news", "trec-rules")
 # Levels of confidence, and the disputed share from which the voices are not believed, to choose from; the first is what
 # `views` has, and 9 believes them always.
 CHOICES = ((5, 0.5), (1, 0.5), (3, 0.5), (8, 0.5), (5, 0.4), (5, 0.6), (5, 9.0))
@@ -50,7 +52,24 @@ def problems() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, np.ndarray]]:
         loaded = [np.load(path) for path in paths]
         members = np.concatenate([one["pred_probs"].reshape(-1, *one["pred_probs"].shape[-2:]) for one in loaded])
         members = members.astype(np.float32) / members.sum(axis=2, keepdims=True, dtype=np.float32)
-        yield family, name, members, loaded[0]["given"].astype(int), loaded[0]["clean"].astype(int)
+        given, clean = loaded[0]["given"].astype(int), loaded[0]["clean"].astype(int)
+        yield family, name, members, given, clean
+        if family in REAL_LABELS or (family != "text-made" and name.startswith(REAL_LABELS)):
+            yield from one_vs_rest(name, members, given, clean)
+
+
+def one_vs_rest(name: str, members: np.ndarray, given: np.ndarray, clean: np.ndarray) -> Iterator[Any]:
+    """Yield a problem with two classes for every class that a hundredth of the rows has."""
+    for label in range(members.shape[2]):
+        own, true = (given == label).astype(int), (clean == label).astype(int)
+        if min(own.mean(), true.mean()) >= 0.01:
+            yield (
+                "one-vs-rest",
+                f"{name} {label}",
+                np.stack([1 - members[..., label], members[..., label]], 2),
+                own,
+                true,
+            )
 
 
 def choose() -> None:

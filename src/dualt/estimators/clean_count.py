@@ -67,27 +67,43 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
     reader = EarlyPosterior(_rounds(rows, labels, posterior.n_jobs), posterior.dtype)
     counted = _count(posterior, reader, power, _full(reader.clearest(rows, posterior.n_jobs)[1]))
     matrix = pooled_rows(counted.counts)
-    fewer = few.thinned(min(_ROWS, _FIT_ENTRIES // summary.n_classes))
-    fits = _log_likelihoods(apply_power(fewer.sample_rows, power), fewer.sample_labels, matrix, posterior.n_jobs)
-    likeliest = int(fits.sum(axis=1).argmax())
-    halves = np.searchsorted(_SHARES, _SHARES / 2, side="right") - 1
-    most = _SHARES[_not_refuted(fits, fits[0]) | _not_refuted(fits, fits[halves])].max()
-    share = float(most if determined is None else 1.0 if determined else _SHARES[likeliest])
-    least = _part(matrix, float(_SHARES[_not_refuted(fits, fits[likeliest])].min()))
+    shares = supported_shares(posterior, matrix)
+    share = shares.most if determined is None else 1.0 if determined else shares.likeliest
+    least = _rate(part_of(matrix, shares.least), summary.label_counts)
     return Fit(
-        _part(matrix, share),
+        part_of(matrix, share),
         np.rint(counted.counts.sum(axis=1)).astype(np.int64),
         partial(_resample, counted.counts, share),
-        rate_interval=(min(counted.least(), _rate(least, summary.label_counts)), 1.0),
+        rate_interval=(min(counted.least(), least), 1.0),
         determined=determined,
     )
 
 
+class Shares(NamedTuple):
+    """Shares m of the noise in a matrix that the labels support: the smallest, the likeliest and the largest."""
+
+    least: float  # not rejected against the likeliest
+    likeliest: float
+    most: float  # not rejected against m = 0 or m / 2
+
+
+def supported_shares(posterior: NoisyPosterior, matrix: Matrix) -> Shares:
+    """Return how much of the noise in `matrix` the labels support, by their likelihood on a sample."""
+    sample = posterior.summary.thinned(min(_ROWS, _FIT_ENTRIES // posterior.n_classes))
+    rows = apply_power(sample.sample_rows, posterior.power)
+    fits = _log_likelihoods(rows, sample.sample_labels, matrix, posterior.n_jobs)
+    likeliest = int(fits.sum(axis=1).argmax())
+    halves = np.searchsorted(_SHARES, _SHARES / 2, side="right") - 1
+    least = _SHARES[_not_refuted(fits, fits[likeliest])].min()
+    most = _SHARES[_not_refuted(fits, fits[0]) | _not_refuted(fits, fits[halves])].max()
+    return Shares(float(least), float(_SHARES[likeliest]), float(most))
+
+
 def _resample(counts: NDArray[np.float64], share: float, rng: np.random.Generator) -> Matrix:
-    return _part(pooled_rows(resample_counts(counts, rng)), share)
+    return part_of(pooled_rows(resample_counts(counts, rng)), share)
 
 
-def _part(matrix: Matrix, share: float) -> Matrix:
+def part_of(matrix: Matrix, share: float) -> Matrix:
     """Return I + share · (matrix − I)."""
     part = share * matrix
     part[np.diag_indices(len(part))] += 1 - share
@@ -165,7 +181,7 @@ def _log_likelihoods(rows: NDArray[Any], labels: Codes, matrix: Matrix, n_jobs: 
     """Return the log-likelihood of every label under each of `_SHARES` of the noise, (n_shares, n_rows)."""
     found, clean = np.empty((len(_SHARES), len(rows))), rows
     for fits, share in zip(found, _SHARES.tolist(), strict=True):
-        part = _part(matrix, share).astype(rows.dtype)
+        part = part_of(matrix, share).astype(rows.dtype)
         if share:  # little more noise than in the last one: its posterior is a good start
             clean = EarlyPosterior(part, rows.dtype, _FIT_STEPS)(rows, n_jobs, start=clean)
         chance = np.einsum("ij,ij->i", clean, part.T[labels]) / clean.sum(axis=1)
