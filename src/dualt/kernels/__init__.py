@@ -25,7 +25,7 @@ class KernelsError(DualtError, ImportError):
 
 # Increased, here and in version.c, whenever the arguments or the meaning of a function change: a library of another
 # version is not used.
-_VERSION = 9
+_VERSION = 10
 # As in rows.c: rows that are dealt with together.
 GROUP = 64
 _POINTER, _INT, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
