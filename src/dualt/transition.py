@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualt import kernels
 from dualt.errors import DualtWarning, TransitionError
-from dualt.kernels.posterior import PosteriorKernel, split_background
+from dualt.kernels.posterior import MOST_CUBED, PosteriorKernel, split_background
 from dualt.validation import (
     as_probability_table,
     check_n_jobs,
@@ -238,6 +238,10 @@ class EarlyPosterior:
     nearly equal entries of a row of the matrix are taken to be equal; see `split_background`.
 
     The matrix, which must be valid, is prepared once, for any number of chunks of rows of float32 or float64.
+
+    Steps that go on from another posterior are meant to converge: every other step cubes its factor and the last does
+    not. Six of them are nearer to convergence than twelve plain ones, and fast and slow directions both contract, since
+    an error that a plain step multiplies by λ, 0 ≤ λ < 1, is multiplied by λ(3λ − 2) in two.
     """
 
     def __init__(self, transition: NDArray[Any], dtype: Any = np.float64, steps: int = EM_STEPS) -> None:
@@ -291,11 +295,12 @@ class EarlyPosterior:
         uniform = np.full(probs.shape, 1 / len(background))
         posterior = (uniform if start is None else start).astype(self._matrix.dtype)
         limits = np.finfo(posterior.dtype)
-        for _ in range(self._steps):
+        for left in range(self._steps, 0, -1):
             common = (posterior @ background)[:, None]
             # An entry may lie below the background of its row. Where that leaves nothing, rounding is all there is.
             ratio = probs / np.maximum(posterior @ entries + common, 4 * limits.eps * common + limits.tiny)
-            posterior *= np.maximum(ratio @ entries.T + np.outer(ratio.sum(axis=1), background), 0)
+            gain = np.maximum(ratio @ entries.T + np.outer(ratio.sum(axis=1), background), 0)
+            posterior *= gain if start is None or left % 2 else np.minimum(gain, MOST_CUBED) ** 3
         return posterior
 
 

@@ -23,14 +23,14 @@ from dualt.rows import as_posterior
 SHARES = [0, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1]
 
 
-def clean_by_loops(p, transition, steps=8, start=None):
-    """EM steps from the uniform distribution, or from another."""
+def clean_by_loops(p, transition, powers=(1,) * 8, start=None):
+    """EM steps from the uniform distribution, or from another, with the factor of each step to a power."""
     n_classes = len(p)
     q = [1 / n_classes] * n_classes if start is None else start
-    for _ in range(steps):
+    for power in powers:
         noisy = [sum(q[i] * transition[i][j] for i in range(n_classes)) for j in range(n_classes)]
         q = [
-            q[i] * sum(p[j] / noisy[j] * transition[i][j] for j in range(n_classes) if noisy[j] > 0)
+            q[i] * sum(p[j] / noisy[j] * transition[i][j] for j in range(n_classes) if noisy[j] > 0) ** power
             for i in range(n_classes)
         ]
     return q
@@ -79,7 +79,7 @@ def clean_count_by_loops(probs, labels, power, determined):
     for place, (p, y) in enumerate(zip(rows, labels, strict=True)):
         q = p
         for number, part in enumerate(parts):
-            q = clean_by_loops(p, part, 12, start=q) if number else p
+            q = clean_by_loops(p, part, (3, 1) * 3, start=q) if number else p
             fits[number, place] = math.log(max(sum(q[i] * part[i, y] for i in range(n_classes)) / sum(q), 1e-12))
     best = int(np.argmax(fits.sum(axis=1)))
 

@@ -6,7 +6,7 @@ import pytest
 
 import dualt
 from dualt.estimators import views
-from dualt.estimators.clean_count import supported_shares
+from dualt.estimators.clean_count import calibrated_sample, supported_shares
 from dualt.estimators.views import calibrate_members, hear, pooled_posterior
 from dualt.rows import as_posterior
 from dualt.transition import softmax
@@ -244,7 +244,8 @@ def test_the_answer_chooses_the_reading():
         dualt.estimate_transition(members, given, determined=answer) for answer in (False, True, None)
     )
     np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False), atol=0.01)
-    share = supported_shares(as_posterior(members, given), true.transition).most
+    sample = calibrated_sample(as_posterior(members, given))
+    share = supported_shares(sample, true.transition, 1).most
     np.testing.assert_allclose(unknown, np.eye(3) + share * (true.transition - np.eye(3)))
     _, given, members = drawn(1500, accuracies=(0.97, 0.96))
     true, unknown = (dualt.estimate_transition(members, given, determined=answer) for answer in (True, None))

@@ -17,12 +17,12 @@ compiled = pytest.mark.skipif(kernels.library is None, reason="no compiled libra
 TOLERANCE = {np.float32: 1e-4, np.float64: 1e-12}
 
 
-def plain_posterior(probs, matrix, steps=EM_STEPS):
-    """Return the posterior as the formula says it, in float64."""
+def plain_posterior(probs, matrix, powers=(1,) * EM_STEPS, start=None):
+    """Return the posterior as the formula says it, in float64, with the factor of each step to a power."""
     probs, matrix = probs.astype(float), matrix.astype(float)
-    posterior = np.full(probs.shape, 1 / len(matrix))
-    for _ in range(steps):
-        posterior *= (probs / np.maximum(posterior @ matrix, 1e-300)) @ matrix.T
+    posterior = np.full(probs.shape, 1 / len(matrix)) if start is None else start
+    for power in powers:
+        posterior = posterior * ((probs / np.maximum(posterior @ matrix, 1e-300)) @ matrix.T) ** power
     return posterior
 
 
@@ -56,14 +56,44 @@ def test_the_posterior_is_that_of_numpy_up_to_rounding(problem, goes_on):
     assert_allclose(found, expected, rtol=TOLERANCE[probs.dtype.type], atol=TOLERANCE[probs.dtype.type])
 
 
-@compiled
-def test_steps_that_go_on_are_the_next_steps():
+@pytest.mark.parametrize("library", [kernels.library, None])
+@pytest.mark.parametrize("n_classes", [5, 80])
+def test_steps_that_go_on_cube_every_other_factor(n_classes, library):
     rng = np.random.default_rng(0)
-    for n_classes in (5, 80):
-        probs, matrix = rng.dirichlet(np.ones(n_classes), 50), noise.symmetric(n_classes, 0.3)
+    probs, matrix = rng.dirichlet(np.ones(n_classes), 50), noise.symmetric(n_classes, 0.3)
+    with mock.patch.object(kernels, "library", library):
         first = EarlyPosterior(matrix)(probs)
-        assert_allclose(EarlyPosterior(matrix)(probs, start=first), plain_posterior(probs, matrix, 2 * EM_STEPS))
-        assert_allclose(first, plain_posterior(probs, matrix))  # it was not written over
+        for steps, powers in ((3, (1, 3, 1)), (4, (3, 1, 3, 1))):
+            found = EarlyPosterior(matrix, steps=steps)(probs, start=first)
+            assert_allclose(found, plain_posterior(probs, matrix, powers, first), rtol=1e-9)
+            assert_allclose(found.sum(axis=1), 1)
+    assert_allclose(first, plain_posterior(probs, matrix))  # it was not written over
+
+
+@pytest.mark.parametrize("library", [kernels.library, None])
+@pytest.mark.parametrize("n_classes", [5, 80])
+def test_six_steps_that_go_on_are_nearer_to_convergence_than_twelve_plain_ones(n_classes, library):
+    rng = np.random.default_rng(0)
+    probs, matrix = rng.dirichlet(np.full(n_classes, 0.3), 200), noise.symmetric(n_classes, 0.4)
+    probs = 0.99 * probs + 0.01 / n_classes
+    converged = plain_posterior(probs, matrix, (1,) * 3_000)
+    with mock.patch.object(kernels, "library", library):
+        found = EarlyPosterior(matrix, steps=6)(probs, start=probs)
+    plain = plain_posterior(probs, matrix, (1,) * 12, probs)
+    assert np.abs(found - converged).sum() < np.abs(plain - converged).sum()
+
+
+@pytest.mark.parametrize("library", [kernels.library, None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [3, 80])
+def test_steps_that_go_on_from_the_wrong_class_stay_finite(n_classes, dtype, library):
+    """The factor of a class that was taken to be impossible is huge, and its cube would be infinite."""
+    probs = np.eye(n_classes, dtype=dtype)[[0, 1]]
+    start = np.full_like(probs, 1e-30)
+    start[:, 2] = 1
+    with mock.patch.object(kernels, "library", library):
+        found = EarlyPosterior(np.eye(n_classes), dtype, 6)(probs, start=start)
+    assert_allclose(found, probs, atol=1e-6)
 
 
 @compiled

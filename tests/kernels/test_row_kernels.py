@@ -148,7 +148,7 @@ def test_a_library_that_is_required_and_missing_is_an_error(tmp_path, monkeypatc
 @compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_classes", [63, 64, 65, 71, 200])
-def test_long_rows_are_read_as_short_ones_are(n_classes, dtype):
+def test_rows_of_many_classes_are_read_as_in_numpy(n_classes, dtype):
     rng = np.random.default_rng(n_classes)
     probs = rng.integers(0, 4, (150, n_classes)).astype(dtype)
     probs /= probs.sum(axis=1, keepdims=True)

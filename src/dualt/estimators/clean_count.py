@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from dualt.results.fit import Fit, Matrix
 from dualt.rows.chunks import count_pairs, entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power
+from dualt.rows.summary import PosteriorSummary
 from dualt.transition import EarlyPosterior, clean_prior
 
 # Together with TAIL in `dualt.rows.scaling` and the EM steps of `EarlyPosterior`, these are its tuned constants.
@@ -27,7 +29,7 @@ Z = 3.0
 # These affect cost only: all rounds but the last, and the likelihood, use a sample of this many rows. With many classes
 # the rounds use at least this many rows per class, and the likelihood at most this many probabilities in all; for each
 # amount of noise it takes this many EM steps more, which is nearly to convergence.
-_ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES, _FIT_STEPS = 4_096, 100, 1 << 19, 12
+_ROWS, _ROWS_PER_CLASS, _FIT_ENTRIES, _FIT_STEPS = 4_096, 100, 1 << 19, 6
 # These affect resolution only: the shares m of the counted noise that are compared, and the unit of weights.
 _SHARES = np.array([0, 1, 2, 4, 6, 8, 10, 12, 14, 16]) / 16
 _UNIT = 1 / 1024
@@ -62,12 +64,11 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
         against m = 0 or m / 2, the most noise that explains the labels no worse than none or half as much.
     """
     summary = posterior.summary
-    power, few = posterior.power, summary.thinned(max(_ROWS, _ROWS_PER_CLASS * summary.n_classes))
-    rows, labels = apply_power(few.sample_rows, power), few.sample_labels
-    reader = EarlyPosterior(_rounds(rows, labels, posterior.n_jobs), posterior.dtype)
-    counted = _count(posterior, reader, power, _full(reader.clearest(rows, posterior.n_jobs)[1]))
+    power, few = posterior.power, calibrated_sample(posterior)
+    reader = EarlyPosterior(_rounds(few.sample_rows, few.sample_labels, posterior.n_jobs), posterior.dtype)
+    counted = _count(posterior, reader, power, _full(reader.clearest(few.sample_rows, posterior.n_jobs)[1]))
     matrix = pooled_rows(counted.counts)
-    shares = supported_shares(posterior, matrix)
+    shares = supported_shares(few, matrix, posterior.n_jobs)
     share = shares.most if determined is None else 1.0 if determined else shares.likeliest
     least = _rate(part_of(matrix, shares.least), summary.label_counts)
     return Fit(
@@ -87,11 +88,16 @@ class Shares(NamedTuple):
     most: float  # not rejected against m = 0 or m / 2
 
 
-def supported_shares(posterior: NoisyPosterior, matrix: Matrix) -> Shares:
-    """Return how much of the noise in `matrix` the labels support, by their likelihood on a sample."""
-    sample = posterior.summary.thinned(min(_ROWS, _FIT_ENTRIES // posterior.n_classes))
-    rows = apply_power(sample.sample_rows, posterior.power)
-    fits = _log_likelihoods(rows, sample.sample_labels, matrix, posterior.n_jobs)
+def calibrated_sample(posterior: NoisyPosterior) -> PosteriorSummary:
+    """Return the summary with a sample for the rounds, its rows calibrated."""
+    few = posterior.summary.thinned(max(_ROWS, _ROWS_PER_CLASS * posterior.n_classes))
+    return replace(few, sample_rows=apply_power(few.sample_rows, posterior.power))
+
+
+def supported_shares(sample: PosteriorSummary, matrix: Matrix, n_jobs: int) -> Shares:
+    """Return how much of the noise in `matrix` the labels of a calibrated sample support, by their likelihood."""
+    fewer = sample.thinned(min(_ROWS, _FIT_ENTRIES // len(matrix)))
+    fits = _log_likelihoods(fewer.sample_rows, fewer.sample_labels, matrix, n_jobs)
     likeliest = int(fits.sum(axis=1).argmax())
     halves = np.searchsorted(_SHARES, _SHARES / 2, side="right") - 1
     least = _SHARES[_not_refuted(fits, fits[likeliest])].min()
@@ -179,18 +185,21 @@ def _count(posterior: NoisyPosterior, reader: EarlyPosterior, power: float, full
 
 def _log_likelihoods(rows: NDArray[Any], labels: Codes, matrix: Matrix, n_jobs: int) -> NDArray[np.float64]:
     """Return the log-likelihood of every label under each of `_SHARES` of the noise, (n_shares, n_rows)."""
-    found, clean = np.empty((len(_SHARES), len(rows))), rows
+    found, clean, ones = np.empty((len(_SHARES), len(rows))), rows, np.ones(len(matrix), rows.dtype)
     for fits, share in zip(found, _SHARES.tolist(), strict=True):
         part = part_of(matrix, share).astype(rows.dtype)
         if share:  # little more noise than in the last one: its posterior is a good start
             clean = EarlyPosterior(part, rows.dtype, _FIT_STEPS)(rows, n_jobs, start=clean)
-        chance = np.einsum("ij,ij->i", clean, part.T[labels]) / clean.sum(axis=1)
-        np.log(np.maximum(chance, 1e-12), out=fits)
+        ways = np.ascontiguousarray(part.T).take(labels, axis=0)
+        ways *= clean
+        np.log(np.maximum(ways @ ones, 1e-12), out=fits)
     return found
 
 
 def _not_refuted(fits: NDArray[np.float64], against: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which shares explain the labels no worse, by `Z` standard errors, than `against` does."""
     gain = fits - against
-    error = gain.std(axis=1) * np.sqrt(gain.shape[1])
-    return np.asarray(gain.sum(axis=1) >= -Z * error - Z**2 / 2)
+    total = gain.sum(axis=1)
+    gain -= total[:, None] / gain.shape[1]
+    error = np.sqrt(np.einsum("ij,ij->i", gain, gain))
+    return np.asarray(total >= -Z * error - Z**2 / 2)

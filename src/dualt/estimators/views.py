@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError
 from dualt.estimators._counts import resample_counts
-from dualt.estimators.clean_count import clean_count, part_of, supported_shares
+from dualt.estimators.clean_count import calibrated_sample, clean_count, part_of, supported_shares
 from dualt.labels import Codes
 from dualt.results.fit import Fit
 from dualt.rng import stream
@@ -95,7 +95,7 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     rate = float(prior @ (1 - np.diagonal(transition)))
     least, share = _least_rate(rate, heard.named), 1.0
     if determined is None:
-        shares = supported_shares(posterior, transition)
+        shares = supported_shares(calibrated_sample(posterior), transition, posterior.n_jobs)
         least, share = min(least, shares.least * rate), shares.most
     return Fit(
         part_of(transition, share),

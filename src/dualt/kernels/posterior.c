@@ -5,6 +5,7 @@
 
 #define WIDTH 4 /* vectors of rows that are worked on together, so that their sums need not wait for each other */
 #define TILE 16 /* columns that are transposed together */
+#define MOST_CUBED 0x1p20 /* as in posterior.py */
 
 /* See untied_of_type.h and likely_of_type.h. */
 #define SEVERAL_CLASSES 64

@@ -25,5 +25,5 @@ typedef struct {
   void *best_probability;
   const int64_t *labels; /* (n,), or none: given labels, which Bayes' rule takes into account */
   void *right;           /* (n,) the probability of the label itself */
-  int64_t goes_on;       /* whether the steps start from what `posterior` holds */
+  int64_t goes_on;       /* whether the steps start from what `posterior` holds, and are to converge */
 } output_t;

@@ -14,6 +14,8 @@ from dualt import kernels
 # the background of their row than this, or than a tenth of a uniform row, and at most this many per row.
 _FEW_CLASSES = 32
 _NEAR_BACKGROUND, _MOST_ENTRIES = 1e-3, 32
+# As in posterior.c: a factor that is cubed is at most this, so that products stay finite.
+MOST_CUBED = 2.0**20
 
 
 _NUMBERS = ("n_classes", "steps", "is_whole")
@@ -49,25 +51,25 @@ class PosteriorKernel:
     def __init__(self, transition: NDArray[Any], steps: int) -> None:
         transition = np.ascontiguousarray(transition)
         background, kept = split_background(transition)
-        is_whole = bool(kept.all())  # then there is no background, and entries need not be listed
-        entries = () if is_whole else _both_ways(transition, background, kept)
-        at_start = np.where(kept, transition, background[:, None]).mean(axis=0)
-        diagonal = kept.diagonal()
-        tied = (kept.sum(axis=0) > diagonal) | (kept.sum(axis=1) > diagonal)
-        own = np.where(tied, -1, np.where(diagonal, transition.diagonal() - background, 0)).astype(transition.dtype)
-        transposed = np.ascontiguousarray(transition.T)
         # They must live as long as their addresses.
-        self._arrays = background, at_start, own, *entries, transition, transposed
-        self._model = _Model(
-            len(transition),
-            steps,
-            is_whole,
-            *kernels.addresses(background, at_start),
-            own.ctypes.data if (own >= 0).any() else None,
-            *(kernels.addresses(*entries) or (None,) * len(_ENTRIES)),
-            *kernels.addresses(transition, transposed),
-            background.mean(),
-        )
+        self._arrays = {
+            "background": background,
+            "by_class": transition,
+            "by_label": np.ascontiguousarray(transition.T),
+        }
+        is_whole = bool(kept.all())
+        if is_whole:  # there is no background, and entries need not be listed
+            self._arrays["at_start"] = transition.mean(axis=0)
+        else:
+            self._arrays |= zip(_ENTRIES, _both_ways(transition, background, kept), strict=True)
+            self._arrays["at_start"] = np.where(kept, transition, background[:, None]).mean(axis=0)
+            diagonal = kept.diagonal()
+            tied = (kept.sum(axis=0) > diagonal) | (kept.sum(axis=1) > diagonal)
+            if not tied.all():
+                beyond = np.where(diagonal, transition.diagonal() - background, 0)
+                self._arrays["own"] = np.where(tied, -1, beyond).astype(transition.dtype)
+        addresses = {name: array.ctypes.data for name, array in self._arrays.items()}
+        self._model = _Model(len(transition), steps, is_whole, **addresses, mean_background=background.mean())
         self._dtype = transition.dtype
         self._read = getattr(kernels.library, f"read_posterior_{kernels.TYPES[transition.dtype]}")
 

@@ -1,6 +1,7 @@
 /* Rows of REAL, (n, c) and contiguous. A clean posterior q starts uniform, or as it was, and takes EM steps towards
    q @ transition = p:
-   q_i *= sum_j transition_ij p_j / max((q @ transition)_j, LEAST).
+   q_i *= gain_i, gain_i = sum_j transition_ij p_j / max((q @ transition)_j, LEAST).
+   Steps that go on from where q was are to converge: all but the last, third from last and so on cube the gain.
 
    Rows are worked on in bundles, one to a lane: a product with a matrix of few entries is then a few long vectors for each
    of them, where a single row would need one load for every multiplication. */
@@ -56,6 +57,16 @@ TARGET ALWAYS_INLINE void NAME(divide)(const NAME(bundle) * p, const NAME(bundle
   }
 }
 
+/* gain^3, of a gain that is at most MOST_CUBED: q times it then stays finite. */
+TARGET ALWAYS_INLINE void NAME(cube)(NAME(bundle) * gain) {
+  NAME(bit_lanes) most = (NAME(bit_lanes))((NAME(lanes)){0} + (REAL)MOST_CUBED);
+  for (int v = 0; v < WIDTH; v++) {
+    NAME(bit_lanes) below = gain->of[v] < (REAL)MOST_CUBED, bits = (NAME(bit_lanes))gain->of[v];
+    NAME(lanes) limited = (NAME(lanes))((bits & below) | (most & ~below));
+    gain->of[v] = limited * limited * limited;
+  }
+}
+
 /* Two rows of a whole matrix at a time: their sums read each bundle once, and need not wait for each other. Twice as fast as
    add_entries. */
 TARGET ALWAYS_INLINE void NAME(combine_two)(const REAL *first, const REAL *second, int64_t c, const NAME(bundle) * x,
@@ -89,6 +100,7 @@ TARGET static void NAME(take_whole_steps)(const model_t *model, const NAME(bundl
       int64_t second = i + 1 < c ? i + 1 : i;
       NAME(bundle) gain[2] = {{{{0}}}};
       NAME(combine_two)(by_class + i * c, by_class + second * c, c, ratio, gain);
+      if (goes_on && (model->steps - step) % 2 == 0) NAME(cube)(gain), NAME(cube)(gain + 1);
       for (int v = 0; v < WIDTH; v++) {
         q[i].of[v] *= gain[0].of[v];
         if (second > i) q[second].of[v] *= gain[1].of[v];
@@ -120,8 +132,10 @@ TARGET static void NAME(take_steps)(const model_t *model, const NAME(bundle) * p
       NAME(bundle) gain;
       for (int v = 0; v < WIDTH; v++) gain.of[v] = ratios.of[v] * background[i];
       NAME(add_entries)(&model->of_class, i, ratio, &gain);
+      for (int v = 0; v < WIDTH; v++) gain.of[v] = (NAME(lanes))((NAME(bit_lanes))gain.of[v] & (gain.of[v] > 0));
+      if (goes_on && (model->steps - step) % 2 == 0) NAME(cube)(&gain);
       for (int v = 0; v < WIDTH; v++) {
-        q[i].of[v] *= (NAME(lanes))((NAME(bit_lanes))gain.of[v] & (gain.of[v] > 0));
+        q[i].of[v] *= gain.of[v];
         next.of[v] += q[i].of[v] * background[i];
       }
     }

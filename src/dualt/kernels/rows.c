@@ -1,10 +1,7 @@
 /* What the one pass over probabilities does with every row; see rows_of_type.h, and rows/summary.py for its twin in NumPy. */
 #include "vectors.h"
 
-#define GROUP 64   /* rows that are dealt with together, while they are in the fastest cache */
-#define LONG_ROW 64 /* entries from which a row is read by itself, not side by side with others */
-#define PAGE 4096  /* bytes */
-#define STRETCH 64 /* entries of a row that are looked at together */
+#define GROUP 64 /* rows that are dealt with together, while they are in the fastest cache: whole vectors of them */
 
 enum { HIT = 1, BAD = 2 };
 

@@ -33,7 +33,9 @@ def likeliest_power(probs: NDArray[Any], labels: NDArray[Any]) -> float:
     for _ in range(_HALVINGS):  # the slope of the likelihood falls with the power
         power = float(np.sqrt(low * high))
         weights = np.exp(logs.dtype.type(power) * logs)
-        expected = float((np.einsum("ij,ij->i", weights, logs) / (weights @ ones)).mean())
+        totals = weights @ ones
+        weights *= logs
+        expected = float((weights @ ones / totals).mean())
         low, high = (power, high) if own > expected else (low, power)
     return float(np.sqrt(low * high))
 
