@@ -53,9 +53,9 @@ def test_everything_from_nothing(tmp_path, monkeypatch):
 
 def test_other_matrices_and_methods(tmp_path):
     data = write_all(tmp_path / "data")
-    sets = ("noise=pair-45", "methods=ce,forward,volminnet", "estimators=dual-t-held-out,true", "sizes=500")
+    sets = ("noise=pair-45", "methods=ce,forward,dividemix", "estimators=dual-t-held-out,true", "sizes=500")
     shown = run("table1 --datasets mnist", tmp_path, *sets, "network=mlp", "width=1.0", data=data)
-    for row in ("CE", "DT held out Forward", "true T Forward", "VolMinNet"):
+    for row in ("CE", "DT held out Forward", "true T Forward", "dividemix"):
         assert f"| {row} |" in shown.stdout
     records = read_records(tmp_path).values()
     assert {record["status"] for record in records} == {"done"}

@@ -18,7 +18,7 @@ RECIPES = {
         epochs=4, optimizer="adam", learning_rate=0.01, linear_from=2, batch_size=50, report="last-ten"
     ),
     "dividemix": Recipe(epochs=4, learning_rate=0.02, momentum=0.9, batch_size=50, ramp=3),
-    "gce": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50, schedule="one-cycle"),
+    "mixup": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50, schedule="one-cycle"),
 }
 OTHERS = Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50)
 

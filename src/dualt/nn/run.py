@@ -127,8 +127,7 @@ class Stages:
         return self.trained[name]
 
     def _new_method(self, name: str, transition: Any, n_samples: int) -> Method:
-        options = self.config.method_options if name == self.config.method else None
-        return build_method(name, transition, n_classes=len(self.class_names), n_samples=n_samples, **options or {})
+        return build_method(name, transition, n_classes=len(self.class_names), n_samples=n_samples)
 
     def _new_network(self, stage: str, number: int, source: Trained | None) -> nn.Module:
         """Return a network with its initial weights: random, pre-trained, or from the stage `source`."""
@@ -225,7 +224,7 @@ class RobustRun:
     method: str
     # Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     networks: Sequence[nn.Module]
-    # The matrix that the method was given, and the one that it has learned, from scratch or by revising, if any.
+    # The matrix that the method was given, and the one that it has learned by revising it, if any.
     transition: NDArray[np.float64] | None
     learned_transition: NDArray[np.float64] | None
     # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.

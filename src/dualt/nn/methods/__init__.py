@@ -1,4 +1,4 @@
-"""The rows of the paper's Table 1 and methods past it, one file each, by name."""
+"""The rows of the paper's Table 1, and DivideMix, one file each, by name."""
 
 import inspect
 from typing import Any
@@ -10,17 +10,15 @@ from dualt.nn.methods.co_teaching import CoTeaching
 from dualt.nn.methods.decoupling import Decoupling
 from dualt.nn.methods.dividemix import DivideMix
 from dualt.nn.methods.forward import Forward
-from dualt.nn.methods.gce import GeneralizedCrossEntropy
 from dualt.nn.methods.mentornet import MentorNet
 from dualt.nn.methods.mixup import Mixup
 from dualt.nn.methods.revision import Revision
 from dualt.nn.methods.reweighting import Reweighting
-from dualt.nn.methods.volminnet import VolMinNet
 
-__all__ = ["METHODS", "Batch", "Losses", "Method", "Networks", "build_method", "options_of"]
+__all__ = ["METHODS", "Batch", "Losses", "Method", "Networks", "build_method"]
 
 # A constructor with a parameter `transition`, `n_classes` or `n_samples` gets the matrix, the number of classes or the
-# size of the training part; other parameters are options.
+# size of the training part.
 METHODS: dict[str, type[Method]] = {
     "ce": CrossEntropy,
     "mixup": Mixup,
@@ -30,20 +28,13 @@ METHODS: dict[str, type[Method]] = {
     "forward": Forward,
     "reweighting": Reweighting,
     "revision": Revision,
-    "gce": GeneralizedCrossEntropy,
     "dividemix": DivideMix,
-    "volminnet": VolMinNet,
 }
 _GIVEN = ("transition", "n_classes", "n_samples")
 
 
-def options_of(name: str) -> list[str]:
-    """Return the names of the options of the method `name`."""
-    return [each for each in inspect.signature(METHODS[name]).parameters if each not in _GIVEN]
-
-
 def build_method(
-    name: str, transition: Any = None, *, n_classes: int | None = None, n_samples: int | None = None, **options: Any
+    name: str, transition: Any = None, *, n_classes: int | None = None, n_samples: int | None = None
 ) -> Method:
     """Return a method with those of the matrix, the number of classes and of training samples that it needs."""
     if name not in METHODS:
@@ -53,6 +44,4 @@ def build_method(
     for key, value in needed.items():
         if value is None:
             raise InputError(f"The method {name!r} needs {key}, got none.")
-    method = METHODS[name](**needed, **options)
-    method.options = options
-    return method
+    return METHODS[name](**needed)

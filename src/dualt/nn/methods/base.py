@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -48,8 +48,6 @@ class Method(nn.Module, ABC):
     takes_transition: ClassVar[bool] = False
     # Number of networks that learn together.
     n_networks = 1
-    # What it was built with, besides a matrix; a checkpoint is resumed only with the same options.
-    options: Mapping[str, Any] = {}
 
     def __init_subclass__(cls) -> None:
         cls.takes_transition = "transition" in inspect.signature(cls).parameters

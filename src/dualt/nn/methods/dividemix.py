@@ -7,14 +7,14 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from dualt.errors import InputError
 from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.networks import batch_probs
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
 
-# As published: a label counts as right above this probability, guesses are sharpened, samples mixed.
-_THRESHOLD, _TEMPERATURE, _ALPHA = 0.5, 0.5, 4.0
+# As published: a label counts as right above this probability, guesses are sharpened, samples mixed, and the squared
+# error of guesses is weighted by λ_u.
+_THRESHOLD, _TEMPERATURE, _ALPHA, _UNLABELLED_WEIGHT = 0.5, 0.5, 4.0, 25.0
 _WARM_UP = 10 / 26
 # A component narrower than this would be a single sample; as in the authors' code.
 _LEAST_VARIANCE = 5e-4
@@ -26,7 +26,7 @@ class DivideMix(Method):
     Before every epoch after the warm-up, a mixture of two Gaussians on the losses of each network gives the probability
     that each label is right, which the other network learns from. With augmentation, samples are seen twice in each
     batch. Unlike in the authors' code, the numbers of labelled and unlabelled samples in a batch vary, guesses are made
-    without dropout, and the expected class frequencies are those of the given labels. `unlabelled_weight` is λ_u.
+    without dropout, and the expected class frequencies are those of the given labels.
 
     Li, Socher and Hoi, DivideMix: learning with noisy labels as semi-supervised learning, ICLR 2020.
     """
@@ -40,11 +40,8 @@ class DivideMix(Method):
     clean: Tensor
     prior: Tensor
 
-    def __init__(self, n_samples: int, n_classes: int, *, unlabelled_weight: float = 25.0) -> None:
+    def __init__(self, n_samples: int, n_classes: int) -> None:
         super().__init__()
-        if not unlabelled_weight >= 0:
-            raise InputError(f"Expected an unlabelled_weight of at least 0, got {unlabelled_weight!r}.")
-        self.unlabelled_weight = unlabelled_weight
         self.register_buffer("clean", torch.ones(self.n_networks, n_samples))
         self.register_buffer("prior", torch.full((n_classes,), 1 / n_classes))
 
@@ -79,7 +76,7 @@ class DivideMix(Method):
                     share * targets + (1 - share) * targets[partner],
                     (clean > _THRESHOLD).repeat(len(views)),
                     self.prior,
-                    self.unlabelled_weight * (batch.ramp - _WARM_UP) / (1 - _WARM_UP),
+                    _UNLABELLED_WEIGHT * (batch.ramp - _WARM_UP) / (1 - _WARM_UP),
                 )
             )
         return losses
@@ -109,9 +106,7 @@ def divided_targets(labels: Tensor, clean: Tensor, own: Tensor, guess: Tensor) -
     return sharpened / sharpened.sum(1, keepdim=True)
 
 
-def mixmatch_loss(
-    logits: Tensor, targets: Tensor, labelled: Tensor, prior: Tensor, unlabelled_weight: float = 25.0
-) -> Tensor:
+def mixmatch_loss(logits: Tensor, targets: Tensor, labelled: Tensor, prior: Tensor, unlabelled_weight: float) -> Tensor:
     """Return cross entropy where labelled + weight · squared error elsewhere + KL(prior ‖ mean prediction) (Eq. 10–13).
 
     The first two terms are means over their own rows, zero if there are none. `prior` (C,) has the expected share of
