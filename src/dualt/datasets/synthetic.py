@@ -43,8 +43,6 @@ def _draw(n_samples: int, rng: np.random.Generator) -> tuple[NDArray[np.float32]
 def clean_posterior(x: ArrayLike) -> NDArray[np.float64]:
     """Return P(clean | x) exactly: the logistic function of the log-odds, for x of shape (n, 10)."""
     points = np.asarray(x, np.float64)
-    if points.ndim != 2 or points.shape[1] != N_FEATURES:
-        raise InputError(f"Expected points of shape (n, {N_FEATURES}), got {points.shape}.")
     log_odds = (SHIFT * points - SHIFT**2 / 2).sum(axis=1)
     # Both from the logistic function: 1 − p would lose the digits of a tiny probability.
     return np.column_stack([expit(-log_odds), expit(log_odds)])

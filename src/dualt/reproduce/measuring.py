@@ -36,8 +36,6 @@ Labels = NDArray[np.int64]
 
 _VALIDATION = 0.2
 _CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
-# Options that not every network has: passed on only if they are set.
-_NETWORK_DEFAULTS = {"width": 1, "stem": None, "batch_norm": False}
 
 
 class Posterior:
@@ -156,11 +154,12 @@ def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None)
         for name in METHODS.keys() - {"ce"}:
             changes = {**common, **run.settings.get(name, {})}
             recipes[name] = METHODS[name].recipe.changed(run.method_epochs, **changes)
-    options = {name: getattr(spec, name) for name in _NETWORK_DEFAULTS}
+    # Not every network has these options: they are passed on only if they are set.
+    options = {name: value for name, value in spec.to_dict().items() if name in ("width", "stem", "batch_norm")}
     return TrainingConfig(
         network=with_logistic_loss(spec.network) if spec.loss == "logistic" else spec.network,
         method="ce",
-        network_options={name: value for name, value in options.items() if value != _NETWORK_DEFAULTS[name]},
+        network_options=options,
         weights=spec.weights,
         recipes=recipes,
         folds=1,
