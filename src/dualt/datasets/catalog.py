@@ -71,15 +71,14 @@ def load_folder(folder: str | Path, *, size: int | None = None) -> Dataset:
 
 
 def load_npz(path: str | Path) -> Dataset:
-    """Arrays `X`, `y` and, where given, `X_test`, `y_test` and `class_names` of an `.npz` file."""
+    """Arrays `X` and `y` of an `.npz` file."""
     with open_npz(path) as archive:
         if not {"X", "y"} <= set(archive):
             raise FileError(
                 f"Expected arrays named X and y in {path}, got {', '.join(sorted(archive)) or 'none'}."
                 " Write it with np.savez(path, X=..., y=...)."
             )
-        *arrays, names = (archive.get(name) for name in ("X", "y", "X_test", "y_test", "class_names"))
-    return from_arrays(*arrays, name=Path(path).stem, class_names=None if names is None else names.tolist())
+        return from_arrays(archive["X"], archive["y"], name=Path(path).stem)
 
 
 def load_table(path: str | Path, *, label: str = "label", id_column: str | None = None) -> Dataset:

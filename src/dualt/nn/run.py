@@ -22,7 +22,7 @@ from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
-from dualt.nn.methods import METHODS, Method, build_method
+from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network, predict_probs
 from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, sample_shape, torch_device
 from dualt.nn.storage import Model, load_weights
@@ -93,7 +93,6 @@ class Stages:
                 raise InputError(f"Expected a network with {n_classes} outputs per sample, got the shape {shape}.")
         for name in {"ce", config.method} - {AUTO}:
             recipe_of(config, name, len(part.labels))
-            self._new_method(name, np.eye(n_classes), len(part.labels))
 
     def train(self, name: str, transition: Any = None) -> Trained:
         """Train the stage `name`, a method or a fold, unless it is done; the stage that it starts from comes first.
@@ -110,7 +109,8 @@ class Stages:
             data = TrainingData(data.rows.subset(learned))
         elif (first := METHODS[name].starts_from) is not None:
             source = self.train(first, transition)
-        method = self._new_method("ce" if name in self.folds else name, transition, len(data.train.labels))
+        n_classes, n_samples = len(self.class_names), len(data.train.labels)
+        method = build_method("ce" if name in self.folds else name, transition, n_classes, n_samples)
         self.trained[name] = train(
             [self._new_network(name, number, source) for number in range(method.n_networks)],
             method,
@@ -125,9 +125,6 @@ class Stages:
             on_epoch=None if self.on_epoch is None else partial(self.on_epoch, name),
         )
         return self.trained[name]
-
-    def _new_method(self, name: str, transition: Any, n_samples: int) -> Method:
-        return build_method(name, transition, n_classes=len(self.class_names), n_samples=n_samples)
 
     def _new_network(self, stage: str, number: int, source: Trained | None) -> nn.Module:
         """Return a network with its initial weights: random, pre-trained, or from the stage `source`."""

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from dualt.errors import InputError, UnknownNameError
+from dualt.errors import InputError
 from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.methods.ce import CrossEntropy
 from dualt.nn.methods.co_teaching import CoTeaching
@@ -34,11 +34,9 @@ _GIVEN = ("transition", "n_classes", "n_samples")
 
 
 def build_method(
-    name: str, transition: Any = None, *, n_classes: int | None = None, n_samples: int | None = None
+    name: str, transition: Any = None, n_classes: int | None = None, n_samples: int | None = None
 ) -> Method:
     """Return a method with those of the matrix, the number of classes and of training samples that it needs."""
-    if name not in METHODS:
-        raise UnknownNameError("method", name, METHODS)
     values = dict(zip(_GIVEN, (transition, n_classes, n_samples), strict=True))
     needed = {key: values[key] for key in _GIVEN if key in inspect.signature(METHODS[name]).parameters}
     for key, value in needed.items():

@@ -61,7 +61,7 @@ class Method(nn.Module, ABC):
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return the probabilities of the given label, to compare with noisy validation labels."""
-        return probs if self.learned_transition is None else probs @ self.learned_transition
+        return probs
 
     @property
     def learned_transition(self) -> Tensor | None:
@@ -79,7 +79,7 @@ class TransitionMethod(Method):
         self.register_buffer("transition", as_matrix(transition), persistent=False)
 
     def to_noisy(self, probs: Tensor) -> Tensor:
-        return probs @ self.transition if self.learned_transition is None else super().to_noisy(probs)
+        return probs @ (self.transition if self.learned_transition is None else self.learned_transition)
 
 
 class SelectionMethod(Method):
