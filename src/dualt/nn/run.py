@@ -109,8 +109,7 @@ class Stages:
             data = TrainingData(data.rows.subset(learned))
         elif (first := METHODS[name].starts_from) is not None:
             source = self.train(first, transition)
-        n_classes, n_samples = len(self.class_names), len(data.train.labels)
-        method = build_method("ce" if name in self.folds else name, transition, n_classes, n_samples)
+        method = build_method("ce" if name in self.folds else name, transition)
         self.trained[name] = train(
             [self._new_network(name, number, source) for number in range(method.n_networks)],
             method,

@@ -21,7 +21,6 @@ from dualt.datasets import Dataset, load_dataset, split_dataset
 from dualt.datasets.synthetic import load_synthetic, noisy_posterior
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
-from dualt.files import make_folder
 from dualt.nn.config import TrainingConfig
 from dualt.nn.loop import Trained
 from dualt.nn.methods import METHODS
@@ -59,10 +58,8 @@ class Posterior:
         self.split = split_dataset(
             dataset, transition, random_state=spec.seed, validation_fraction=_VALIDATION, **sizes
         )
-        config = _config(spec, n_jobs)
-        data = training_data(self.split, config.device)
-        kept = None if folder is None else make_folder(folder)
-        self._stages = Stages(data, dataset.class_names, config, kept, kept is not None, on_epoch)
+        data, config = training_data(self.split), _config(spec, n_jobs)
+        self._stages = Stages(data, dataset.class_names, config, folder, folder is not None, on_epoch)
         # By estimator: what it measured, and the methods that are trained through its matrix.
         self._branches: dict[str, tuple[dict[str, Any], Stages]] = {}
 
@@ -77,7 +74,7 @@ class Posterior:
         options = (f"{name}={value}" for name, value in sorted(run.estimator_options.items()))
         key = " ".join([run.estimator or "none", *options])
         if key not in self._branches:
-            folder = None if self._stages.folder is None else make_folder(self._stages.folder / key)
+            folder = None if self._stages.folder is None else self._stages.folder / key
             stages = replace(self._stages, folder=folder, trained={"ce": self._stages.train("ce")})
             self._branches[key] = ({} if run.estimator is None else self._estimate(run), stages)
         estimated, stages = self._branches[key]

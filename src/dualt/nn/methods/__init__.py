@@ -1,6 +1,5 @@
 """The rows of the paper's Table 1, and DivideMix, one file each, by name."""
 
-import inspect
 from typing import Any
 
 from dualt.errors import InputError
@@ -17,8 +16,7 @@ from dualt.nn.methods.reweighting import Reweighting
 
 __all__ = ["METHODS", "Batch", "Losses", "Method", "Networks", "build_method"]
 
-# A constructor with a parameter `transition`, `n_classes` or `n_samples` gets the matrix, the number of classes or the
-# size of the training part.
+# A constructor with a parameter `transition` gets the matrix.
 METHODS: dict[str, type[Method]] = {
     "ce": CrossEntropy,
     "mixup": Mixup,
@@ -30,16 +28,12 @@ METHODS: dict[str, type[Method]] = {
     "revision": Revision,
     "dividemix": DivideMix,
 }
-_GIVEN = ("transition", "n_classes", "n_samples")
 
 
-def build_method(
-    name: str, transition: Any = None, n_classes: int | None = None, n_samples: int | None = None
-) -> Method:
-    """Return a method with those of the matrix, the number of classes and of training samples that it needs."""
-    values = dict(zip(_GIVEN, (transition, n_classes, n_samples), strict=True))
-    needed = {key: values[key] for key in _GIVEN if key in inspect.signature(METHODS[name]).parameters}
-    for key, value in needed.items():
-        if value is None:
-            raise InputError(f"The method {name!r} needs {key}, got none.")
-    return METHODS[name](**needed)
+def build_method(name: str, transition: Any = None) -> Method:
+    """Return the method `name`, with the matrix if it needs one."""
+    if not METHODS[name].takes_transition:
+        return METHODS[name]()
+    if transition is None:
+        raise InputError(f"The method {name!r} needs a transition matrix, got none.")
+    return METHODS[name](transition)

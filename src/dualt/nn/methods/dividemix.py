@@ -37,23 +37,21 @@ class DivideMix(Method):
     )
     ramp_share = 0.9
     n_networks = 2
+    # Found anew before every epoch: how probably each label is right by each network, and the share of each class.
     clean: Tensor
     prior: Tensor
-
-    def __init__(self, n_samples: int, n_classes: int) -> None:
-        super().__init__()
-        self.register_buffer("clean", torch.ones(self.n_networks, n_samples))
-        self.register_buffer("prior", torch.full((n_classes,), 1 / n_classes))
 
     def begin_epoch(self, networks: Networks, part: Part, ramp: float) -> None:
         if ramp < _WARM_UP:
             return
-        counts = torch.bincount(part.labels, minlength=len(self.prior))
-        self.prior.copy_(counts / counts.sum())
-        for own, network in zip(self.clean, networks, strict=True):
+        clean = []
+        for network in networks:
             probs = torch.cat(list(batch_probs(network, part.inputs)))
             losses = -probs.gather(1, part.labels[:, None]).clamp_min(1e-30).log()[:, 0]
-            own.copy_(torch.from_numpy(small_loss_probability(losses.cpu().numpy())))
+            clean.append(torch.from_numpy(small_loss_probability(losses.cpu().numpy())).to(losses))
+        self.clean = torch.stack(clean)
+        counts = torch.bincount(part.labels, minlength=probs.shape[1])
+        self.prior = counts / counts.sum()
 
     def forward(self, networks: Networks, batch: Batch) -> Losses:
         if batch.ramp < _WARM_UP:
