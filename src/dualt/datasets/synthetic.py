@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dualt.datasets.dataset import Dataset, Labels
-from dualt.errors import InputError
 from dualt.rng import stream
 from dualt.transition import to_noisy
 
@@ -33,8 +32,6 @@ def load_synthetic(
 
 
 def _draw(n_samples: int, rng: np.random.Generator) -> tuple[NDArray[np.float32], Labels]:
-    if n_samples < 2:
-        raise InputError(f"Expected at least two samples, got {n_samples}.")
     labels = rng.integers(2, size=n_samples)
     points = rng.standard_normal((n_samples, N_FEATURES)) + SHIFT * labels[:, None]
     return points.astype(np.float32), labels

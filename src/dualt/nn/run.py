@@ -155,7 +155,12 @@ class Stages:
     def posterior(self) -> NoisyPosterior:
         """The probabilities with the given labels: of every row out of fold, or of the training part in sample."""
         labels = (self.data.rows if self.folds else self.data.train).labels.cpu().numpy()
-        return posterior_of(self.probs[..., : len(labels), :], labels, self.class_names, bool(self.folds), self.config)
+        return self.posterior_of(self.probs[..., : len(labels), :], labels, bool(self.folds))
+
+    def posterior_of(self, probs: NDArray[np.float32], labels: NDArray[Any], out_of_fold: bool) -> NoisyPosterior:
+        """Return probabilities with labels that are class numbers, whatever the class names."""
+        coder = LabelCoder(tuple(self.class_names), by_name=False)
+        return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold, determined=self.config.determined)
 
     def estimate(self) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
@@ -197,18 +202,6 @@ class Stages:
         return RobustRun(
             config, method, networks, *matrices, estimate, doubt, probs, out_of_fold, self.trained, accuracy
         )
-
-
-def posterior_of(
-    probs: NDArray[np.float32],
-    labels: NDArray[Any],
-    class_names: Sequence[str],
-    out_of_fold: bool | None,
-    config: TrainingConfig,
-) -> NoisyPosterior:
-    """Return probabilities with labels that are class numbers, whatever the class names."""
-    coder = LabelCoder(tuple(class_names), by_name=False)
-    return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold, determined=config.determined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +307,7 @@ def issues_of_all_rows(run: RobustRun, split: Split) -> LabelIssues:
     """Return the label issues of every row of the data set, in its order: trained on or held out."""
     order = np.argsort(np.concatenate([split.train_index, split.val_index]))
     labels = np.concatenate([split.train_noisy, split.val_noisy])[order]
+    coder, determined = LabelCoder(split.dataset.class_names, by_name=False), run.config.determined
     probs = np.asarray(run.pred_probs)[..., order, :]
-    posterior = posterior_of(probs, labels, split.dataset.class_names, run.out_of_fold, run.config)
+    posterior = as_posterior(probs, labels, coder=coder, out_of_fold=run.out_of_fold, determined=determined)
     return find_posterior_issues(posterior, run.estimate)
