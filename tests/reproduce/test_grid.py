@@ -36,7 +36,7 @@ def test_identity_depends_on_every_field():
     assert run.identity == RunSpec(replace(run.posterior), run.estimator, run.method).identity
     changes = {"noise": "sym-21", "size": 501.0, "seed": 9, "network": "mlp", "width": 2.0, "loss": "logistic",
                "epochs": 3, "batch_size": 3, "learning_rate": 0.1, "augment": "shift", "n_test": 7, "weights": "x",
-               "dataset": "mnist", "optimizer": "adam", "momentum": 0.5, "schedule": "one-cycle", "stem": "full",
+               "dataset": "mnist", "optimizer": "adam", "momentum": 0.5, "schedule": "one-cycle", "stem": "imagenet",
                "batch_norm": False, "whole_validation": False, "pool": 9, "standardize": False}  # fmt: skip
     assert changes.keys() == {field.name for field in fields(PosteriorSpec)}
     others = {RunSpec(replace(run.posterior, **{name: value}), None, "ce").identity for name, value in changes.items()}

@@ -55,7 +55,7 @@ def test_unknown_names_are_refused():
         ({"sizes": ["all"]}, "a number for sizes"),
         ({"optimizer": "lbfgs", "learning_rate": 0.1}, "'sgd' or 'adam'"),
         ({"optimizer": "adam"}, "learning_rate beside"),
-        ({"stem": "small"}, "'auto' or 'full' or 'imagenet'"),
+        ({"stem": "small"}, "Expected 'imagenet' for stem, got 'small'"),
         ({"schedule": "cosine"}, "'steps' or 'one-cycle'"),
         ({"noise": [0.2]}, "a name for noise"),
         ({"datasets": ["digits"]}, "network for 'digits'"),

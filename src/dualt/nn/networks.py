@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,10 @@ from dualt.rng import check_seed
 from dualt.validation import check_n_classes
 
 Network: TypeAlias = Callable[[Tensor], Tensor]
-Stem: TypeAlias = Literal["auto", "full", "imagenet"]
 
 # Large enough to predict fast, small enough for the activations of a ResNet-50 to fit into memory.
 _BATCH_SIZE = 512
-# Up to this many pixels the stem "auto" of a ResNet keeps the resolution.
+# Up to this many pixels the first layers of a ResNet keep the resolution.
 _SMALL_IMAGE = 64
 
 
@@ -125,17 +124,17 @@ def resnet(
     n_classes: int,
     *,
     width: float = 1.0,
-    stem: Stem = "auto",
+    stem: Literal["imagenet"] | None = None,
 ) -> nn.Sequential:
     """Stem, four stages of residual blocks, average over pixels, logits; layers have torchvision's names.
 
-    The stem "full" is one 3×3 convolution at full resolution; "imagenet" is a 7×7 convolution and a pooling that each
-    halve it, as in torchvision; "auto" is the first for images of up to 64 pixels. The paper's authors took the second
-    for images of 28 and 32 pixels too, which costs a tenth.
+    The stem is one 3×3 convolution at full resolution for images of up to 64 pixels, and for larger ones, or with
+    "imagenet", a 7×7 convolution and a pooling that each halve it, as in torchvision. The paper's authors took the
+    second for images of 28 and 32 pixels too, which costs a tenth.
     """
-    if stem not in get_args(Stem):
-        raise UnknownNameError("stem", stem, get_args(Stem))
-    full = stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
+    if stem not in (None, "imagenet"):
+        raise UnknownNameError("stem", stem, ["imagenet"])
+    full = stem is None and max(input_shape[1:]) <= _SMALL_IMAGE
     n_in, *stages = (_scaled(channels, width) for channels in (64, 64, 128, 256, 512))
     layers: dict[str, nn.Module] = {
         "conv1": _conv(input_shape[0], n_in, 3) if full else _conv(input_shape[0], n_in, 7, stride=2),

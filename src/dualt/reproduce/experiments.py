@@ -34,7 +34,7 @@ class TrainingSpec:
     perceptrons.
     """
 
-    stem: Literal["auto", "full", "imagenet"] | None = None
+    stem: Literal["imagenet"] | None = None
     batch_norm: bool = False
     weights: str | None = None
     loss: Literal["cross-entropy", "logistic"] = "cross-entropy"

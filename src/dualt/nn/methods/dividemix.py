@@ -60,11 +60,16 @@ class DivideMix(Method):
         with batch.evaluating():
             each = [torch.stack([network(x).softmax(1) for x in views]).mean(0) for network in networks]
         guess = torch.stack(each).mean(0)
+        given = torch.zeros_like(guess).scatter_(1, batch.labels[:, None], 1.0)
         x = torch.cat(views)
         losses = []
         for number, network in enumerate(networks):
             clean = self.clean[1 - number, batch.rows]
-            targets = divided_targets(batch.labels, clean, each[number], guess).repeat(len(views), 1)
+            # Labels are refined by the network's own probabilities where they are probably right, guessed elsewhere.
+            weight = clean[:, None].to(guess.dtype)
+            mixed = torch.where(weight > _THRESHOLD, weight * given + (1 - weight) * each[number], guess)
+            sharpened = mixed ** (1 / _TEMPERATURE)
+            targets = (sharpened / sharpened.sum(1, keepdim=True)).repeat(len(views), 1)
             share = float(batch.rng.beta(_ALPHA, _ALPHA))
             share = max(share, 1 - share)
             partner = torch.from_numpy(batch.rng.permutation(len(x))).to(x.device)
@@ -89,19 +94,6 @@ def small_loss_probability(losses: ArrayLike) -> NDArray[np.float64]:
     halves = [[x[x <= x.mean()].mean()], [x[x > x.mean()].mean()]]
     mixture = GaussianMixture(2, means_init=halves, reg_covar=_LEAST_VARIANCE, random_state=0).fit(x)
     return np.asarray(mixture.predict_proba(x)[:, mixture.means_.argmin()])
-
-
-def divided_targets(labels: Tensor, clean: Tensor, own: Tensor, guess: Tensor) -> Tensor:
-    """Return targets (n, C): co-refined labels where they are probably right, co-guessed labels elsewhere.
-
-    `clean` (n,) says how probably each label is right, by the peer network; `own` and `guess` (n, C) are the
-    probabilities of the network itself, and the mean of both networks.
-    """
-    given = torch.zeros_like(own).scatter_(1, labels[:, None], 1.0)
-    weight = clean[:, None].to(own.dtype)
-    mixed = torch.where(weight > _THRESHOLD, weight * given + (1 - weight) * own, guess)
-    sharpened = mixed ** (1 / _TEMPERATURE)
-    return sharpened / sharpened.sum(1, keepdim=True)
 
 
 def mixmatch_loss(logits: Tensor, targets: Tensor, labelled: Tensor, prior: Tensor, unlabelled_weight: float) -> Tensor:
