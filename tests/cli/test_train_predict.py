@@ -126,16 +126,15 @@ def test_a_known_matrix_is_matched_by_the_names_of_its_classes(tmp_path):
 
 
 def test_a_learned_matrix_is_kept_and_compared(tmp_path):
-    arguments = ["train", "digits", "--noise", "pair-0.3", "--method", "volminnet", *PAPER, "-o", tmp_path / "m"]
-    printed = json.loads(run(*arguments, "--set", "volume_weight=1e-3", "--json"))
-    assert list(printed["stages"]) == ["volminnet"]
-    assert (printed["transition"], printed["estimate"], printed["out_of_fold"]) == (None, None, None)
+    arguments = ["train", "digits", "--noise", "pair-0.3", "--method", "revision", *PAPER, "-o", tmp_path / "m"]
+    printed = json.loads(run(*arguments, "--json"))
+    assert list(printed["stages"]) == ["ce", "reweighting", "revision"]
     learned = np.array(printed["learned_transition"])
     np.testing.assert_allclose(learned.sum(axis=1), 1, rtol=1e-5)
     assert printed["learned_l1_error"] == pytest.approx(np.abs(learned - dualt.noise.pair(10, 0.3)).sum())
     assert Model.load(tmp_path / "m").about["learned_transition"] == learned.tolist()
-    with pytest.raises(UnknownNameError, match=r"Unknown setting 'volume'.*volume_weight"):
-        run(*arguments, "--set", "volume=1")
+    with pytest.raises(UnknownNameError, match=r"Unknown setting 'widht'.*width"):
+        run(*arguments, "--set", "widht=1")
 
 
 def test_resume_continues(trained):
@@ -178,8 +177,7 @@ def table(tmp_path_factory):
         "--network mlpp", "--network lenet", "--estimator tt", "--set weights=none.safetensors", "--set device=gpuu",
         "--set optimizer=adm", "--epochs 0", "--set batch_size=0", "--set learning_rate=-1",
         "--set folds=1000", "--set width=0", "--set width=nan", "--set width=inf",
-        "--set width=wide", "--set momentum=2", "--method gce --set q=7",
-        "--estimator oracle",
+        "--set width=wide", "--set momentum=2", "--estimator oracle",
     ],
 )  # fmt: skip
 def test_a_mistake_costs_no_finished_run(table, mistake):
@@ -193,14 +191,14 @@ def test_a_mistake_costs_no_finished_run(table, mistake):
 def test_another_run_is_not_resumed(table, tmp_path):
     data, folder = table
     before = contents(folder)
-    with pytest.raises(InputError, match="started with method 'auto', not 'gce'"):
-        run("train", data, *QUICK, "--method", "gce", "--resume", "-o", folder)
+    with pytest.raises(InputError, match="started with method 'auto', not 'mixup'"):
+        run("train", data, *QUICK, "--method", "mixup", "--resume", "-o", folder)
     assert contents(folder) == before
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
-    output = run("train", data, *QUICK, "--method", "gce", "--overwrite", "-o", copy)
+    output = run("train", data, *QUICK, "--method", "mixup", "--overwrite", "-o", copy)
     assert "report.html" not in output
-    assert not (copy / "report.html").exists(), "gce has no estimate, and the page of the run before is not its own"
+    assert not (copy / "report.html").exists(), "mixup has no estimate, and the page of the run before is not its own"
 
 
 def test_the_accuracy_is_that_of_the_networks_as_they_are_saved(tmp_path):

@@ -52,8 +52,9 @@ def get(tmp_path, monkeypatch):
     """Return a function that downloads files as the data set `toy`, below `tmp_path/root`."""
 
     def get(files):
+        monkeypatch.setenv("DUALT_DATA", str(tmp_path / "root"))
         monkeypatch.setitem(REGISTRY, "toy", Entry(load_synthetic, "toy", files))
-        return download("toy", tmp_path / "root")
+        return download("toy")
 
     return get
 
@@ -103,12 +104,13 @@ def test_a_missing_file_or_server_is_an_error(server, tmp_path, get):
         assert left_below(tmp_path / "root") == []
 
 
-def test_names():
-    assert download("digits", "/nowhere") == []
+def test_names(monkeypatch):
+    monkeypatch.setenv("DUALT_DATA", "/nowhere")
+    assert download("digits") == []
     with pytest.raises(UnknownNameError, match="Did you mean 'cifar10'"):
         download("cifar-10")
     with pytest.raises(FileError, match=r"on request.*github\.com/Cysu.*/nowhere/clothing1M/noisy_train_key_list"):
-        download("clothing1m", "/nowhere")
+        download("clothing1m")
 
 
 def test_every_source_is_encrypted_and_checked():

@@ -33,9 +33,8 @@ def test_an_option_that_is_not_taken_is_refused():
         load_dataset("digits", size=3)
 
 
-def test_the_root_is_the_argument_then_the_variable_then_the_cache(monkeypatch):
+def test_the_root_is_the_variable_then_the_cache(monkeypatch):
     monkeypatch.setenv("DUALT_DATA", "/from/variable")
-    assert data_root("/from/argument") == Path("/from/argument")
     assert data_root() == Path("/from/variable")
     monkeypatch.delenv("DUALT_DATA")
     monkeypatch.setenv("HOME", "/home/me")

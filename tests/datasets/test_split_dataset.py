@@ -11,9 +11,7 @@ from dualt.noise import pair, symmetric
 
 # Row k of the samples is k, so that every row shows where it came from.
 N = 1_000
-NUMBERED = from_arrays(
-    np.arange(2.0 * N).reshape(N, 2), np.arange(N) % 4, np.full((4, 2), -1.0), np.arange(4), name="numbered"
-)
+NUMBERED = from_arrays(np.arange(2.0 * N).reshape(N, 2), np.arange(N) % 4, name="numbered")
 
 
 @settings(deadline=None)

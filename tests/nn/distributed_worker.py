@@ -18,7 +18,7 @@ def train_all():
     """Return the weights after training with methods that look at whole batches, or have a memory per sample."""
     weights = {}
     for name in ("ce", "mixup", "decoupling", "co-teaching", "revision", "dividemix"):
-        method = build_method(name, [[0.8, 0.2], [0.3, 0.7]], n_classes=2, n_samples=480)
+        method = build_method(name, [[0.8, 0.2], [0.3, 0.7]])
         networks = [small_network(seed=k, dropout=0.0) for k in range(method.n_networks)]
         weights |= tensors_of(name, train(networks, method, synthetic_data(), RECIPE))
     return weights

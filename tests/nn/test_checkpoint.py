@@ -18,14 +18,14 @@ RECIPES = {
         epochs=4, optimizer="adam", learning_rate=0.01, linear_from=2, batch_size=50, report="last-ten"
     ),
     "dividemix": Recipe(epochs=4, learning_rate=0.02, momentum=0.9, batch_size=50, ramp=3),
-    "gce": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50, schedule="one-cycle"),
+    "mixup": Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50, schedule="one-cycle"),
 }
 OTHERS = Recipe(epochs=4, optimizer="adam", learning_rate=0.01, batch_size=50)
 
 
 def run(method, path=None, **options):
     data = synthetic_data()
-    built = build_method(method, [[0.8, 0.2], [0.3, 0.7]], n_classes=2, n_samples=len(data.train.labels))
+    built = build_method(method, [[0.8, 0.2], [0.3, 0.7]])
     networks = [small_network(seed=k) for k in range(built.n_networks)]
     return train(networks, built, data, RECIPES.get(method, OTHERS), checkpoint=path, **options)
 

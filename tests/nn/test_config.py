@@ -37,10 +37,9 @@ def test_the_options_of_the_command_are_settings_with_the_same_defaults():
 
 
 def test_every_other_setting_is_passed_by_name():
-    given = {"method": "volminnet", "network": "mlp"}
-    config = _config({"folds": 3, "volume_weight": 1e-3, "width": 0.5, "augment": "shift"}, **given)
-    assert (config.folds, config.augment) == (3, "shift")
-    assert (config.method_options, config.network_options) == ({"volume_weight": 1e-3}, {"width": 0.5})
+    given = {"method": "mixup", "network": "mlp"}
+    config = _config({"folds": 3, "width": 0.5, "augment": "shift"}, **given)
+    assert (config.folds, config.augment, config.network_options) == (3, "shift", {"width": 0.5})
     with pytest.raises(UnknownNameError, match=r"Unknown setting 'fold'.*folds"):
         _config({"fold": 3}, **given)
     with pytest.raises(InputError, match="Pass --method instead"):
@@ -85,8 +84,6 @@ def test_folds_suit_the_number_of_samples():
     ("changes", "error", "message"),
     [
         ({"method": "foward"}, UnknownNameError, "Did you mean 'forward'"),
-        ({"method": "volminnet", "method_options": {"volume": 1}}, InputError, "no option 'volume'"),
-        ({"method_options": {"q": 0.5}}, InputError, "got method 'auto'"),
         ({"recipe": "own"}, InputError, "Expected recipe"),
         ({"estimator": "dual"}, UnknownNameError, "Unknown estimator"),
         ({"estimator": "oracle"}, UnknownNameError, "without clean labels 'oracle'"),

@@ -52,6 +52,15 @@ def test_the_estimate_is_that_of_the_posterior(sample):
     assert run.estimate.class_names == ("no", "yes")
 
 
+def test_revision_shows_what_it_has_learned(sample):
+    data, _ = sample
+    config = TrainingConfig(method="revision", learning_rate=1e-3, transition=MATRIX, **{**QUICK, "epochs": 2})
+    run = run_of(data, config)
+    np.testing.assert_array_equal(run.transition, MATRIX)
+    assert 0 < dualt.l1_error(run.learned_transition, MATRIX) < 0.2
+    assert run.to_dict()["learned_transition"] == run.learned_transition.tolist()
+
+
 def test_reweighting_starts_from_the_ce_network(sample):
     data, _ = sample
     recipes = {"reweighting": Recipe(epochs=1, learning_rate=1e-12)}

@@ -26,7 +26,7 @@ def test_rows_sum_to_one_and_random_ones_are_diagonally_dominant(n_classes, rate
 
 
 def test_asymmetric_by_number_and_by_name():
-    by_number = noise.asymmetric({0: {2: 0.2, 1: 0.1}}, n_classes=3)
+    by_number = noise.asymmetric({0: {2: 0.2, 1: 0.1}}, class_names=range(3))
     np.testing.assert_allclose(by_number, [[0.7, 0.1, 0.2], [0, 1, 0], [0, 0, 1]])
     by_name = noise.asymmetric({"dog": {"cat": 0.4}}, class_names=["cat", "dog"])
     np.testing.assert_allclose(by_name, [[1, 0], [0.4, 0.6]])

@@ -58,7 +58,7 @@ def two_alike(share):
 
 
 def mostly_wrong(rate):
-    clean, noisy = labelled(noise.asymmetric({0: {1: rate}, 1: {2: 0.1}}, n_classes=3))
+    clean, noisy = labelled(noise.asymmetric({0: {1: rate}, 1: {2: 0.1}}, class_names=range(3)))
     return confident(clean), noisy
 
 

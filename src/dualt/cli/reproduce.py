@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 import dualt
-from dualt.cli.options import Json
+from dualt.cli.options import Json, parse_settings
 from dualt.cli.terminal import print_json, progress, say
 from dualt.errors import InputError
 
@@ -64,9 +64,8 @@ def reproduce(
 def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]) -> list[Experiment]:
     """Return the experiments to run; `all` with --datasets cuts each to those of the data sets that it has."""
     from dualt.reproduce import EXPERIMENTS, load_experiment
-    from dualt.reproduce.experiments import parse_changes
 
-    changes = parse_changes(texts)
+    changes = parse_settings(texts)
     datasets = changes.get("datasets") if datasets is None else datasets
     if datasets is not None:
         changes["datasets"] = [dataset.strip() for dataset in datasets.split(",") if dataset.strip()]

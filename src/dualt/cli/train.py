@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from dualt.nn.run import RobustRun
 
 # As in dualt.nn.methods.METHODS, which would import torch.
-_METHODS = (
-    "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; gce, dividemix, volminnet."
-)
+_METHODS = "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; dividemix."
 _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
 # The files of a model: of networks, and of the models of a table.
 _MODELS = ("model.safetensors", "model.json")
@@ -63,7 +61,7 @@ def train(
             "--set",
             metavar="NAME=VALUE",
             help="Any other setting of dualt.nn.config.TrainingConfig (folds=3, batch_size=64, device=cuda, ...), or"
-            " an option of the method (volume_weight=1e-3) or the network (width=0.5).",
+            " an option of the network (width=0.5).",
         ),
     ] = None,
     n_jobs: Annotated[int | None, Option(help="Number of CPU threads.")] = None,
@@ -253,26 +251,23 @@ def _known(path: Path | None, class_names: Sequence[str]) -> Any:
 
 
 def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
-    """Return the configuration; settings that are not fields of it are options of the method or the network."""
+    """Return the configuration; settings that are not fields of it are options of the network."""
     from dualt.nn.config import TrainingConfig
-    from dualt.nn.methods import METHODS, options_of
     from dualt.nn.networks import NETWORKS
 
-    method, network = given["method"], given["network"]
+    network = given["network"]
     free = [each.name for each in fields(TrainingConfig) if each.name not in (*given, "recipes")]
-    of_method = options_of(method) if method in METHODS else []
     of_network = [*inspect.signature(NETWORKS[network]).parameters][2:] if network in NETWORKS else []
     for name in settings:
         if name in given:
             raise InputError(f"Pass --{name.replace('_', '-')} instead of --set {name}.")
-        if name not in (*free, *of_method, *of_network):
-            raise UnknownNameError("setting", name, [*free, *of_method, *of_network])
+        if name not in (*free, *of_network):
+            raise UnknownNameError("setting", name, [*free, *of_network])
 
     def among(names: Collection[str]) -> dict[str, Any]:
         return {name: value for name, value in settings.items() if name in names}
 
-    options = {"method_options": among(of_method), "network_options": among(of_network)}
-    return TrainingConfig(**given | options | among(free))
+    return TrainingConfig(**given | {"network_options": among(of_network)} | among(free))
 
 
 def _save(run: RobustRun, split: dualt.datasets.Split, folder: Path) -> dict[str, Any]:

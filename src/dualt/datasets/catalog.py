@@ -29,9 +29,9 @@ from dualt.io.tables import TABLES
 _log = logging.getLogger(__name__)
 
 
-def data_root(root: str | Path | None = None) -> Path:
-    """Return the folder of the data sets: `root`, else `$DUALT_DATA`, else `~/.cache/dualt`."""
-    return Path(root or os.environ.get("DUALT_DATA") or "~/.cache/dualt").expanduser()
+def data_root() -> Path:
+    """Return the folder of the data sets: `$DUALT_DATA`, else `~/.cache/dualt`."""
+    return Path(os.environ.get("DUALT_DATA") or "~/.cache/dualt").expanduser()
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,14 @@ def load_folder(folder: str | Path, *, size: int | None = None) -> Dataset:
 
 
 def load_npz(path: str | Path) -> Dataset:
-    """Arrays `X`, `y` and, where given, `X_test`, `y_test` and `class_names` of an `.npz` file."""
+    """Arrays `X` and `y` of an `.npz` file."""
     with open_npz(path) as archive:
         if not {"X", "y"} <= set(archive):
             raise FileError(
                 f"Expected arrays named X and y in {path}, got {', '.join(sorted(archive)) or 'none'}."
                 " Write it with np.savez(path, X=..., y=...)."
             )
-        *arrays, names = (archive.get(name) for name in ("X", "y", "X_test", "y_test", "class_names"))
-    return from_arrays(*arrays, name=Path(path).stem, class_names=None if names is None else names.tolist())
+        return from_arrays(archive["X"], archive["y"], name=Path(path).stem)
 
 
 def load_table(path: str | Path, *, label: str = "label", id_column: str | None = None) -> Dataset:
@@ -127,16 +126,14 @@ REGISTRY: dict[str, Entry] = {
 _BY_SUFFIX: dict[str, Callable[..., Dataset]] = {".npz": load_npz, **dict.fromkeys(TABLES, load_table)}
 
 
-def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **options: Any) -> Dataset:
+def load_dataset(name_or_path: str | Path, **options: Any) -> Dataset:
     """Load a data set by its name, or from a folder of images, an `.npz` file or a table.
 
     Parameters
     ----------
     name_or_path
         `synthetic`, `digits`, `mnist`, `fashion-mnist`, `cifar10`, `cifar100`, `clothing1m`; or a path
-        (`./mnist` for a folder of that name).
-    root
-        Folder of the named data sets: by default `$DUALT_DATA`, else `~/.cache/dualt`.
+        (`./mnist` for a folder of that name). Named ones are in `$DUALT_DATA`, else in `~/.cache/dualt`.
     **options
         Options of the data set: `n_samples`, `n_test`, `random_state` (synthetic), `size` (images), `label`,
         `id_column` (tables).
@@ -151,7 +148,7 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     suffix, loader = path.suffix.lower(), load_folder
     if isinstance(name_or_path, str) and name_or_path in REGISTRY:
         loader, folder = REGISTRY[name_or_path].load, REGISTRY[name_or_path].folder
-        places = [data_root(root) / folder] if folder else []
+        places = [data_root() / folder] if folder else []
         if path.is_dir():
             _log.warning("%r is the data set of that name. For the folder, pass './%s'.", name_or_path, path)
     elif path.exists():
@@ -170,12 +167,12 @@ def load_dataset(name_or_path: str | Path, root: str | Path | None = None, **opt
     return loader(*places, **options)
 
 
-def download(name: str, root: str | Path | None = None) -> list[Path]:
-    """Download the data set `name` below `root` and return the new files and folders; what is there is kept.
+def download(name: str) -> list[Path]:
+    """Download the data set `name` below `data_root()` and return the new files and folders; what is there is kept.
 
     Checksums are verified. Files are put in place whole: a failure leaves nothing behind.
     """
-    root = data_root(root)
+    root = data_root()
     if name == "clothing1m":
         raise FileError(
             "Clothing1M is given out by its authors on request: ask for it at https://github.com/Cysu/noisy_label,"

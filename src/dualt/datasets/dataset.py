@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -67,24 +66,15 @@ def compute_moments(samples: Samples) -> NDArray[np.float64]:
     return np.stack([scaler.mean_, scaler.scale_])
 
 
-def from_arrays(
-    x: Any,
-    y: Any,
-    x_test: Any = None,
-    y_test: Any = None,
-    *,
-    name: str = "arrays",
-    class_names: Sequence[Any] | None = None,
-) -> Dataset:
-    """Return a data set of the samples `x` and labels `y`, with a clean test part if given.
+def from_arrays(x: Any, y: Any, *, name: str = "arrays") -> Dataset:
+    """Return a data set of the samples `x` and labels `y`.
 
     Parameters
     ----------
-    x, x_test : (n, d), (n, H, W), (n, C, H, W) or (n, H, W, C)
+    x : (n, d), (n, H, W), (n, C, H, W) or (n, H, W, C)
         uint8 images stay bytes, other images become float32, vectors keep their precision. Channels go first.
-    y, y_test : (n,)
-        Numbers, names or one-hot rows. The classes are the values that occur, in sorted order, unless
-        `class_names` says otherwise.
+    y : (n,)
+        Numbers, names or one-hot rows. The classes are the values that occur, in sorted order.
 
     Examples
     --------
@@ -92,44 +82,25 @@ def from_arrays(
     >>> data.class_names, data.train_y.tolist(), data.train_x.dtype
     (('no', 'yes'), [0, 1], dtype('float64'))
     """
-    if (x_test is None) != (y_test is None):
-        raise InputError("Expected both samples and labels to test on, or neither, got one of them.")
-    train_x, train_y = _as_part(x, y, "X")
-    test_x, test_y = (None, None) if x_test is None else _as_part(x_test, y_test, "X_test")
-    if test_x is not None and test_x.shape[1:] != train_x.shape[1:]:
-        raise InputError(f"Expected test samples of shape {train_x.shape[1:]}, as in training, got {test_x.shape[1:]}.")
-    if class_names is not None:
-        coder = LabelCoder.for_labels(train_y, len(class_names), class_names)
-    else:
-        one_hot = train_y.ndim == 2
-        coder = LabelCoder.found_in(train_y if one_hot or test_y is None else np.concatenate([train_y, test_y]))
-    codes = [None if given is None else coder.encode(given).astype(np.int64) for given in (train_y, test_y)]
-    return Dataset(name, train_x, np.asarray(codes[0]), test_x, codes[1], coder.names)
-
-
-def _as_part(x: Any, y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return checked samples and their labels, not yet encoded."""
     array, labels = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x), as_label_array(y)
     if array.dtype.kind not in "biuf":
-        raise InputError(f"Expected numbers in {name}, got an array of dtype {array.dtype}.")
+        raise InputError(f"Expected numbers in X, got an array of dtype {array.dtype}.")
     if array.ndim not in (2, 3, 4) or array.size == 0:
         raise InputError(
-            f"Expected {name} of shape (n, features), (n, height, width) or (n, channels, height, width),"
-            f" got {array.shape}."
+            f"Expected X of shape (n, features), (n, height, width) or (n, channels, height, width), got {array.shape}."
         )
     if len(array) != len(labels):
-        raise InputError(
-            f"Expected one label per row of {name}, got {len(array):,} samples and {len(labels):,} labels."
-        )
+        raise InputError(f"Expected one label per row of X, got {len(array):,} samples and {len(labels):,} labels.")
     array = channels_first(array)
-    if array.dtype == np.uint8 and array.ndim > 2:
-        return np.ascontiguousarray(array), labels
-    # Features keep their precision: float32 might merge different values.
-    dtype = np.result_type(array.dtype, np.float32) if array.ndim == 2 else np.float32
-    with np.errstate(over="ignore"):
-        array = np.ascontiguousarray(array, dtype)
-    check_finite(array, name)
-    return array, labels
+    if array.dtype != np.uint8 or array.ndim == 2:
+        # Features keep their precision: float32 might merge different values.
+        dtype = np.result_type(array.dtype, np.float32) if array.ndim == 2 else np.float32
+        with np.errstate(over="ignore"):
+            array = array.astype(dtype)
+        check_finite(array, "X")
+    coder = LabelCoder.found_in(labels)
+    codes = coder.encode(labels).astype(np.int64)
+    return Dataset(name, np.ascontiguousarray(array), codes, None, None, coder.names)
 
 
 def check_finite(samples: NDArray[Any], name: str) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -46,19 +48,22 @@ _CLOTHING_NAMES = (
 )  # fmt: skip
 
 
-def _present(name: str, path: Path) -> Path:
+@contextmanager
+def _reading(name: str, path: Path) -> Iterator[Path]:
+    """Name the data set, the file and the remedy if a file of the data set is missing or damaged."""
+    first = f"delete {path.parent} and " if path.parent.is_dir() else ""
+    remedy = f"To download it, {first}run 'dualt data get {name}'; or set DUALT_DATA to the folder that has it."
     if not path.is_file():
-        remedy = f"delete {path.parent} and run" if path.parent.is_dir() else "run"
-        raise FileError(
-            f"The data set {name!r} is not here: expected {path}. To download it, {remedy} 'dualt data get {name}'; or"
-            " set DUALT_DATA to the folder that has it."
-        )
-    return path
+        raise FileError(f"The data set {name!r} is not here: expected {path}. {remedy}")
+    try:
+        yield path
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        raise FileError(f"Expected {path} as it was published, got a damaged file: {error}. {remedy}") from error
 
 
-def _class_numbers(labels: NDArray[np.uint8], n_classes: int, path: Path) -> Labels:
+def _class_numbers(labels: NDArray[np.uint8], n_classes: int) -> Labels:
     if labels.max() >= n_classes:
-        raise FileError(f"Expected labels from 0 to {n_classes - 1} in {path}, got {labels.max()}.")
+        raise ValueError(f"it has labels up to {labels.max()}, not {n_classes - 1}")
     return labels.astype(np.int64)
 
 
@@ -80,49 +85,42 @@ def load_mnist(name: str, folder: Path) -> Dataset:
     class_names, moments = _IDX[name]
 
     def read(part: str) -> tuple[NDArray[np.uint8], Labels]:
-        paths = [_present(name, folder / f"{part}-{kind}-ubyte.gz") for kind in ("images-idx3", "labels-idx1")]
-        images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
-        if len(images) != len(labels):
-            raise FileError(f"Expected as many labels as images in {folder}, got {len(labels):,} for {len(images):,}.")
-        return images, _class_numbers(labels, len(class_names), paths[1])
+        with _reading(name, folder / f"{part}-images-idx3-ubyte.gz") as path:
+            images = _read_idx(path, 3)
+        with _reading(name, folder / f"{part}-labels-idx1-ubyte.gz") as path:
+            labels = _class_numbers(_read_idx(path, 1), len(class_names))
+            if len(images) != len(labels):
+                raise ValueError(f"it has {len(labels):,} labels for {len(images):,} images")
+        return images, labels
 
     return Dataset(name, *read("train"), *read("t10k"), class_names, published=255 * np.array(moments))
 
 
-def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
+def _read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
     """Read a gzipped idx file of unsigned bytes."""
-    try:
-        with open_input(path) as file, gzip.GzipFile(fileobj=file) as unpacked:
-            content = bytearray(unpacked.read())
-        shape: list[int] = np.frombuffer(content, ">u4", n_dimensions, offset=4).tolist()
-        data: NDArray[np.uint8] = np.frombuffer(content, np.uint8, offset=4 + 4 * n_dimensions)
-        if content[:4] != bytes((0, 0, 8, n_dimensions)) or not data.size:
-            raise ValueError(f"it begins with {content[:4].hex()} and has {data.size:,} bytes of data")
-        return data.reshape(shape)
-    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
-        raise FileError(f"Expected an idx file in {path}, got a damaged one: {error}. Download it again.") from error
+    with open_input(path) as file, gzip.GzipFile(fileobj=file) as unpacked:
+        content = bytearray(unpacked.read())
+    shape: list[int] = np.frombuffer(content, ">u4", n_dimensions, offset=4).tolist()
+    data: NDArray[np.uint8] = np.frombuffer(content, np.uint8, offset=4 + 4 * n_dimensions).reshape(shape)
+    if content[:4] != bytes((0, 0, 8, n_dimensions)) or not data.size:
+        raise ValueError(f"it begins with {content[:4].hex()} and has {data.size:,} bytes of data")
+    return data
 
 
 def load_cifar(name: str, folder: Path) -> Dataset:
     """CIFAR-10 and CIFAR-100, objects of 10 and 100 classes: 50,000 + 10,000 colour images of 32×32."""
     train, test, names, moments = _CIFAR[name]
-    class_names = tuple(read_text(_present(name, folder / names)).split())
+    with _reading(name, folder / names) as path:
+        class_names = tuple(read_text(path).split())
     label_bytes = 1 if name == "cifar10" else 2  # the last of them is the label
-    size = label_bytes + 3 * 32 * 32
 
     def read(files: list[str]) -> tuple[NDArray[np.uint8], Labels]:
         images, labels = [], []
-        for path in (_present(name, folder / file) for file in files):
-            with open_input(path) as file:
-                content = np.frombuffer(file.read(), np.uint8)
-            if content.size == 0 or content.size % size:
-                raise FileError(
-                    f"Expected records of {size:,} bytes in {path}, got {content.size // size:,} records and"
-                    f" {content.size % size:,} bytes. It is cut short: download it again."
-                )
-            records = content.reshape(-1, size)
+        for file in files:
+            with _reading(name, folder / file) as path, open_input(path) as stream:
+                records = np.frombuffer(stream.read(), np.uint8).reshape(-1, label_bytes + 3 * 32 * 32)
+                labels.append(_class_numbers(records[:, label_bytes - 1], len(class_names)))
             images.append(records[:, label_bytes:])
-            labels.append(_class_numbers(records[:, label_bytes - 1], len(class_names), path))
         return np.concatenate(images).reshape(-1, 3, 32, 32), np.concatenate(labels)
 
     return Dataset(name, *read(train), *read(test), class_names, published=255 * np.array(moments))
@@ -139,14 +137,13 @@ def load_clothing1m(folder: Path) -> Dataset:
 
 
 def _read_clothing1m(folder: Path, part: str) -> tuple[LazyImages, Labels]:
-    key_path = _present("clothing1m", folder / f"{part}_key_list.txt")
-    label_path = _present("clothing1m", folder / f"{part.partition('_')[0]}_label_kv.txt")
-    keys = [line for line in read_text(key_path).splitlines() if line]
-    lines = (line.rpartition(" ") for line in read_text(label_path).splitlines())
-    label_of, numbers = {key: label for key, _, label in lines}, {str(code): code for code in range(14)}
-    for key in keys:
-        if label_of.get(key) not in numbers:
-            got = label_of.get(key, "none")
-            raise FileError(f"Expected a class from 0 to 13 for every key of {key_path}, got {got} for {key!r}.")
+    with _reading("clothing1m", folder / f"{part}_key_list.txt") as path:
+        keys = [line for line in read_text(path).splitlines() if line]
+    with _reading("clothing1m", folder / f"{part.partition('_')[0]}_label_kv.txt") as path:
+        lines = (line.rpartition(" ") for line in read_text(path).splitlines())
+        label_of, numbers = {key: label for key, _, label in lines}, {str(code): code for code in range(14)}
+        for key in keys:
+            if label_of.get(key) not in numbers:
+                raise ValueError(f"{key!r} has {label_of.get(key, 'none')} instead of a class from 0 to 13")
     images = LazyImages([folder / key for key in keys], (224, 224), shorter_side=256)
     return images, np.array([numbers[label_of[key]] for key in keys], np.int64)

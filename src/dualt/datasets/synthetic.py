@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dualt.datasets.dataset import Dataset, Labels
-from dualt.errors import InputError
 from dualt.rng import stream
 from dualt.transition import to_noisy
 
@@ -33,8 +32,6 @@ def load_synthetic(
 
 
 def _draw(n_samples: int, rng: np.random.Generator) -> tuple[NDArray[np.float32], Labels]:
-    if n_samples < 2:
-        raise InputError(f"Expected at least two samples, got {n_samples}.")
     labels = rng.integers(2, size=n_samples)
     points = rng.standard_normal((n_samples, N_FEATURES)) + SHIFT * labels[:, None]
     return points.astype(np.float32), labels
@@ -43,8 +40,6 @@ def _draw(n_samples: int, rng: np.random.Generator) -> tuple[NDArray[np.float32]
 def clean_posterior(x: ArrayLike) -> NDArray[np.float64]:
     """Return P(clean | x) exactly: the logistic function of the log-odds, for x of shape (n, 10)."""
     points = np.asarray(x, np.float64)
-    if points.ndim != 2 or points.shape[1] != N_FEATURES:
-        raise InputError(f"Expected points of shape (n, {N_FEATURES}), got {points.shape}.")
     log_odds = (SHIFT * points - SHIFT**2 / 2).sum(axis=1)
     # Both from the logistic function: 1 − p would lose the digits of a tiny probability.
     return np.column_stack([expit(-log_odds), expit(log_odds)])

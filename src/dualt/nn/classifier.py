@@ -44,8 +44,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
     method_ : str
         The method that trained the network.
     transition_, learned_transition_ : (n_classes, n_classes) or None
-        The matrix that the method was given, and the one that it has learned: from scratch (`volminnet`) or
-        by revising the given one (`revision`).
+        The matrix that the method was given, and the one that it has learned by revising it (`revision`).
     transition_estimate_ : TransitionEstimate or None
         How the matrix was estimated.
     distrust_ : str or None

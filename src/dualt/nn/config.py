@@ -14,7 +14,7 @@ from torch import nn
 
 from dualt.errors import InputError, UnknownNameError
 from dualt.estimators import ESTIMATORS
-from dualt.nn.methods import METHODS, options_of
+from dualt.nn.methods import METHODS
 from dualt.nn.recipe import Optimizer, Recipe
 from dualt.nn.samples import AUGMENTATIONS, Augment
 from dualt.results import TransitionEstimate
@@ -64,9 +64,9 @@ class TrainingConfig:
         `views` by default, and `folds=3, fold_models=2` takes as long as `folds=5`.
     determined
         Whether an expert could always tell the class from the sample; see `dualt.estimate_transition`.
-    method_options, network_options
-        Such as `{"volume_weight": 1e-3}` for `volminnet`, `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}`
-        for `mlp`, and `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
+    network_options
+        Such as `{"hidden": (64, 64), "dropout": 0.2, "batch_norm": True}` for `mlp`, and
+        `{"width": 0.25, "stem": "imagenet"}` for `resnet18`.
     weights
         Pre-trained weights: a `.safetensors` file, or `"imagenet"`.
     augment
@@ -93,7 +93,6 @@ class TrainingConfig:
     folds: int | None = None
     fold_models: int = 1
     determined: bool | None = None
-    method_options: Mapping[str, Any] | None = None
     network_options: Mapping[str, Any] | None = None
     weights: str | Path | None = None
     augment: str | Augment | None = None
@@ -108,16 +107,8 @@ class TrainingConfig:
         blind = [name for name, entry in ESTIMATORS.items() if not entry.needs_clean_labels]
         if self.estimator is not None and self.estimator not in blind:
             raise UnknownNameError("estimator without clean labels", self.estimator, blind)
-        if self.method == AUTO:
-            if self.method_options:
-                raise InputError("Expected a named method for method_options, got method 'auto'.")
-        elif self.method not in METHODS:
+        if self.method not in (AUTO, *METHODS):
             raise UnknownNameError("method", self.method, (AUTO, *METHODS))
-        else:
-            known = options_of(self.method)
-            for option in set(self.method_options or ()) - set(known):
-                its = ", ".join(known) or "none"
-                raise InputError(f"Method {self.method!r} has no option {option!r}. Its options: {its}.")
         for name in ("epochs", "batch_size", "folds", "fold_models", "n_jobs"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, 1)

@@ -125,8 +125,8 @@ def train(
     optimizer = recipe.make_optimizer(modules.parameters())
     trained, best = Trained(networks, method, recipe), dict[str, Tensor]()
     settings = {
-        **recipe.to_dict(), "method": type(method).__name__, "options": dict(method.options),
-        "random_state": random_state, "n_epochs": n_epochs, "n_samples": len(part.labels),
+        **recipe.to_dict(), "method": type(method).__name__, "random_state": random_state,
+        "n_epochs": n_epochs, "n_samples": len(part.labels),
     }  # fmt: skip
     path = None if checkpoint is None else Path(checkpoint)
     if resume and path is not None and path.exists():

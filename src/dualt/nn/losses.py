@@ -38,21 +38,12 @@ def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reductio
 
     Patrini et al., Making deep neural networks robust to label noise, CVPR 2017.
     """
-    return reduce_losses(forward_losses(logits, labels, _log(transition, logits)), reduction)
+    return reduce_losses(cross_entropies(logits, labels) + _log_weights(logits, labels, transition), reduction)
 
 
-def _log(transition: Tensor, logits: Tensor) -> Tensor:
-    return transition.detach().to(logits).log().clamp_min(_LOG_ZERO)
-
-
-def forward_losses(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
-    """Return the forward loss of every sample; gradients flow to `log_transition` too."""
-    return cross_entropies(logits, labels) + _log_weights(logits, labels, log_transition)
-
-
-def _log_weights(logits: Tensor, labels: Tensor, log_transition: Tensor) -> Tensor:
+def _log_weights(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
     """Return log β = log p_y − log (p @ transition)_y = z_y − log Σ_i exp(z_i + log T_iy), without a softmax."""
-    log_columns = log_transition.T.index_select(0, labels)
+    log_columns = transition.detach().to(logits).log().clamp_min(_LOG_ZERO).T.index_select(0, labels)
     own = log_columns.gather(1, labels[:, None]).squeeze(1)
     return -cross_entropies(logits + log_columns, labels) - own
 
@@ -86,7 +77,7 @@ def reweighted_loss(logits: Tensor, labels: Tensor, transition: Tensor, *, reduc
 
     Liu and Tao, Classification with noisy labels by importance reweighting, TPAMI 2016.
     """
-    log_weights = _log_weights(logits.detach(), labels, _log(transition, logits))
+    log_weights = _log_weights(logits.detach(), labels, transition)
     weights = log_weights.clamp_max(_LARGEST_LOG_WEIGHT).exp()
     return reduce_losses(weights * cross_entropies(logits, labels), reduction)
 

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,10 @@ from dualt.rng import check_seed
 from dualt.validation import check_n_classes
 
 Network: TypeAlias = Callable[[Tensor], Tensor]
-Stem: TypeAlias = Literal["auto", "full", "imagenet"]
 
 # Large enough to predict fast, small enough for the activations of a ResNet-50 to fit into memory.
 _BATCH_SIZE = 512
-# Up to this many pixels the stem "auto" of a ResNet keeps the resolution.
+# Up to this many pixels the first layers of a ResNet keep the resolution.
 _SMALL_IMAGE = 64
 
 
@@ -70,12 +69,16 @@ def lenet(input_shape: Sequence[int], n_classes: int, *, dropout: float = 0.5, w
     )  # fmt: skip
 
 
-class VectorBlock(nn.Sequential):
-    """relu(layers(x) + x)."""
+class ResidualBlock(nn.Sequential):
+    """relu(layers(x) + shortcut(x)); the shortcut is the layer called `downsample` if there is one, else x itself."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the features of the next layer."""
-        return torch.relu(super().forward(x) + x)  # type: ignore[no-untyped-call]
+        layers = dict(self.named_children())
+        shortcut = layers.pop("downsample", nn.Identity())(x)
+        for layer in layers.values():
+            x = layer(x)
+        return torch.relu(x + shortcut)
 
 
 def vector_resnet(input_shape: Sequence[int], n_classes: int, *, width: float = 1.0) -> nn.Sequential:
@@ -86,7 +89,7 @@ def vector_resnet(input_shape: Sequence[int], n_classes: int, *, width: float = 
         return nn.Linear(n_in, n_units), nn.BatchNorm1d(n_units)
 
     entry = (nn.Flatten(), *linear(math.prod(input_shape)), nn.ReLU())
-    blocks = [VectorBlock(*linear(n_units), nn.ReLU(), *linear(n_units)) for _ in range(7)]
+    blocks = [ResidualBlock(*linear(n_units), nn.ReLU(), *linear(n_units)) for _ in range(7)]
     return nn.Sequential(*entry, *blocks, nn.Linear(n_units, n_classes))
 
 
@@ -100,31 +103,18 @@ def _conv(n_in: int, n_out: int, size: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(n_in, n_out, size, stride, padding=size // 2, bias=False)
 
 
-class ResidualBlock(nn.Module):
-    """Convolutions of `sizes` with batch norm and ReLU around a shortcut; the last ReLU comes after their sum.
-
-    A bottleneck, of sizes (1, 3, 1), is four times as wide at the end.
-    """
-
-    def __init__(self, sizes: Sequence[int], n_in: int, n_channels: int, stride: int) -> None:
-        super().__init__()
-        self.depth, self.n_out = len(sizes), n_channels if len(sizes) == 2 else 4 * n_channels
-        widths = [n_in, *[n_channels] * (self.depth - 1), self.n_out]
-        for place, size in enumerate(sizes):
-            step = stride if place == sizes.index(3) else 1
-            self.add_module(f"conv{place + 1}", _conv(widths[place], widths[place + 1], size, step))
-            self.add_module(f"bn{place + 1}", nn.BatchNorm2d(widths[place + 1]))
-        self.downsample = None
-        if stride != 1 or n_in != self.n_out:
-            self.downsample = nn.Sequential(_conv(n_in, self.n_out, 1, stride), nn.BatchNorm2d(self.n_out))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return relu(residual(x) + shortcut(x))."""
-        hidden, shortcut = x, x if self.downsample is None else self.downsample(x)
-        for number in range(1, self.depth + 1):
-            hidden = hidden if number == 1 else hidden.relu_()
-            hidden = self.get_submodule(f"bn{number}")(self.get_submodule(f"conv{number}")(hidden))
-        return (hidden + shortcut).relu_()
+def _image_block(sizes: Sequence[int], widths: Sequence[int], stride: int) -> ResidualBlock:
+    """Return convolutions of `sizes` from one of `widths` to the next, with batch norm, and ReLU between them."""
+    layers: dict[str, nn.Module] = {}
+    for number, size in enumerate(sizes, start=1):
+        if number > 1:
+            layers[f"relu{number}"] = nn.ReLU(inplace=True)
+        step = stride if number - 1 == sizes.index(3) else 1
+        layers[f"conv{number}"] = _conv(widths[number - 1], widths[number], size, step)
+        layers[f"bn{number}"] = nn.BatchNorm2d(widths[number])
+    if stride != 1 or widths[0] != widths[-1]:
+        layers["downsample"] = nn.Sequential(_conv(widths[0], widths[-1], 1, stride), nn.BatchNorm2d(widths[-1]))
+    return ResidualBlock(OrderedDict(layers))
 
 
 def resnet(
@@ -134,17 +124,17 @@ def resnet(
     n_classes: int,
     *,
     width: float = 1.0,
-    stem: Stem = "auto",
+    stem: Literal["imagenet"] | None = None,
 ) -> nn.Sequential:
     """Stem, four stages of residual blocks, average over pixels, logits; layers have torchvision's names.
 
-    The stem "full" is one 3×3 convolution at full resolution; "imagenet" is a 7×7 convolution and a pooling that each
-    halve it, as in torchvision; "auto" is the first for images of up to 64 pixels. The paper's authors took the second
-    for images of 28 and 32 pixels too, which costs a tenth.
+    The stem is one 3×3 convolution at full resolution for images of up to 64 pixels, and for larger ones, or with
+    "imagenet", a 7×7 convolution and a pooling that each halve it, as in torchvision. The paper's authors took the
+    second for images of 28 and 32 pixels too, which costs a tenth.
     """
-    if stem not in get_args(Stem):
-        raise UnknownNameError("stem", stem, get_args(Stem))
-    full = stem == "full" or (stem == "auto" and max(input_shape[1:]) <= _SMALL_IMAGE)
+    if stem not in (None, "imagenet"):
+        raise UnknownNameError("stem", stem, ["imagenet"])
+    full = stem is None and max(input_shape[1:]) <= _SMALL_IMAGE
     n_in, *stages = (_scaled(channels, width) for channels in (64, 64, 128, 256, 512))
     layers: dict[str, nn.Module] = {
         "conv1": _conv(input_shape[0], n_in, 3) if full else _conv(input_shape[0], n_in, 7, stride=2),
@@ -154,9 +144,11 @@ def resnet(
     }
     for number, (n_channels, depth) in enumerate(zip(stages, depths, strict=True), start=1):
         blocks = []
+        n_out = n_channels if len(sizes) == 2 else 4 * n_channels  # a bottleneck, (1, 3, 1), is wider at the end
         for index in range(depth):
-            blocks.append(ResidualBlock(sizes, n_in, n_channels, 2 if number > 1 and index == 0 else 1))
-            n_in = blocks[-1].n_out
+            widths = [n_in, *[n_channels] * (len(sizes) - 1), n_out]
+            blocks.append(_image_block(sizes, widths, 2 if number > 1 and index == 0 else 1))
+            n_in = n_out
         layers[f"layer{number}"] = nn.Sequential(*blocks)
     layers |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "fc": nn.Linear(n_in, n_classes)}
     network = nn.Sequential(OrderedDict(layers))

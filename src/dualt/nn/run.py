@@ -22,7 +22,7 @@ from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
-from dualt.nn.methods import METHODS, Method, build_method
+from dualt.nn.methods import METHODS, build_method
 from dualt.nn.networks import build_network, predict_probs
 from dualt.nn.samples import AUGMENTATIONS, Part, TrainingData, as_inputs, sample_shape, torch_device
 from dualt.nn.storage import Model, load_weights
@@ -93,7 +93,6 @@ class Stages:
                 raise InputError(f"Expected a network with {n_classes} outputs per sample, got the shape {shape}.")
         for name in {"ce", config.method} - {AUTO}:
             recipe_of(config, name, len(part.labels))
-            self._new_method(name, np.eye(n_classes), len(part.labels))
 
     def train(self, name: str, transition: Any = None) -> Trained:
         """Train the stage `name`, a method or a fold, unless it is done; the stage that it starts from comes first.
@@ -110,7 +109,7 @@ class Stages:
             data = TrainingData(data.rows.subset(learned))
         elif (first := METHODS[name].starts_from) is not None:
             source = self.train(first, transition)
-        method = self._new_method("ce" if name in self.folds else name, transition, len(data.train.labels))
+        method = build_method("ce" if name in self.folds else name, transition)
         self.trained[name] = train(
             [self._new_network(name, number, source) for number in range(method.n_networks)],
             method,
@@ -125,10 +124,6 @@ class Stages:
             on_epoch=None if self.on_epoch is None else partial(self.on_epoch, name),
         )
         return self.trained[name]
-
-    def _new_method(self, name: str, transition: Any, n_samples: int) -> Method:
-        options = self.config.method_options if name == self.config.method else None
-        return build_method(name, transition, n_classes=len(self.class_names), n_samples=n_samples, **options or {})
 
     def _new_network(self, stage: str, number: int, source: Trained | None) -> nn.Module:
         """Return a network with its initial weights: random, pre-trained, or from the stage `source`."""
@@ -160,7 +155,12 @@ class Stages:
     def posterior(self) -> NoisyPosterior:
         """The probabilities with the given labels: of every row out of fold, or of the training part in sample."""
         labels = (self.data.rows if self.folds else self.data.train).labels.cpu().numpy()
-        return posterior_of(self.probs[..., : len(labels), :], labels, self.class_names, bool(self.folds), self.config)
+        return self.posterior_of(self.probs[..., : len(labels), :], labels, bool(self.folds))
+
+    def posterior_of(self, probs: NDArray[np.float32], labels: NDArray[Any], out_of_fold: bool) -> NoisyPosterior:
+        """Return probabilities with labels that are class numbers, whatever the class names."""
+        coder = LabelCoder(tuple(self.class_names), by_name=False)
+        return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold, determined=self.config.determined)
 
     def estimate(self) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
@@ -204,18 +204,6 @@ class Stages:
         )
 
 
-def posterior_of(
-    probs: NDArray[np.float32],
-    labels: NDArray[Any],
-    class_names: Sequence[str],
-    out_of_fold: bool | None,
-    config: TrainingConfig,
-) -> NoisyPosterior:
-    """Return probabilities with labels that are class numbers, whatever the class names."""
-    coder = LabelCoder(tuple(class_names), by_name=False)
-    return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold, determined=config.determined)
-
-
 @dataclass(frozen=True, eq=False)
 class RobustRun:
     """The result of a run."""
@@ -225,7 +213,7 @@ class RobustRun:
     method: str
     # Their probabilities are averaged. Unless `auto` chooses Forward, they include those of its folds.
     networks: Sequence[nn.Module]
-    # The matrix that the method was given, and the one that it has learned, from scratch or by revising, if any.
+    # The matrix that the method was given, and the one that it has learned by revising it, if any.
     transition: NDArray[np.float64] | None
     learned_transition: NDArray[np.float64] | None
     # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
@@ -319,6 +307,7 @@ def issues_of_all_rows(run: RobustRun, split: Split) -> LabelIssues:
     """Return the label issues of every row of the data set, in its order: trained on or held out."""
     order = np.argsort(np.concatenate([split.train_index, split.val_index]))
     labels = np.concatenate([split.train_noisy, split.val_noisy])[order]
+    coder, determined = LabelCoder(split.dataset.class_names, by_name=False), run.config.determined
     probs = np.asarray(run.pred_probs)[..., order, :]
-    posterior = posterior_of(probs, labels, split.dataset.class_names, run.out_of_fold, run.config)
+    posterior = as_posterior(probs, labels, coder=coder, out_of_fold=run.out_of_fold, determined=determined)
     return find_posterior_issues(posterior, run.estimate)

@@ -41,22 +41,19 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
         stream.write(content)
 
 
-def read_tensors(path: Path, remedy: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors of a safetensors file and the header that `write_tensors` gave it, empty for other files.
-
-    `remedy` is added to the error of a file that cannot be read.
-    """
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors of a safetensors file and the header that `write_tensors` gave it, empty for other files."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(check_readable(path), framework="pt") as stream:
             header = json.loads((stream.metadata() or {}).get("dualt", "{}"))
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-    except FileError as error:
-        raise FileError(f"{error}{remedy}") from error
+    except FileError:
+        raise
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        reason = f"Cannot read {path}: {error}. It is truncated, damaged or no .safetensors file."
-        raise FileError(f"{reason}{remedy}") from error
+        remedy = "It is truncated, damaged or no .safetensors file: remove or replace it."
+        raise FileError(f"Cannot read {path}: {error}. {remedy}") from error
     return tensors, header if isinstance(header, dict) else {}
 
 
@@ -116,7 +113,7 @@ def load_checkpoint(
     path: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Load a checkpoint of the same settings in place, and return the best weights and the history."""
-    tensors, header = read_tensors(path, " Remove this checkpoint to start again.")
+    tensors, header = read_tensors(path)
     if not {"settings", "history"} <= header.keys():
         raise FileError(f"Expected a checkpoint of dualt in {path}, got another file.")
     stored, wanted = header["settings"], json.loads(json.dumps(settings))
@@ -184,7 +181,9 @@ class Model:
     def load(cls, folder: str | Path, network: Callable[..., nn.Module] | None = None) -> Model:
         """Read a model folder; `network` is the function that built it, if it was not one of ours."""
         path = Path(folder) / MODEL_FILE
-        weights, header = read_tensors(path, " Expected a folder that dualt train wrote.")
+        if not path.exists():
+            raise FileError(f"Expected a folder that dualt train wrote, got {folder}, which has no {MODEL_FILE}.")
+        weights, header = read_tensors(path)
         try:
             content: dict[str, Any] = dict(header["model"])
             shape = tuple(int(size) for size in content["input_shape"])

@@ -53,15 +53,10 @@ def pair(n_classes: int, rate: float) -> NDArray[np.float64]:
     return (1 - rate) * identity + rate * np.roll(identity, 1, axis=1)
 
 
-def asymmetric(
-    flips: Mapping[Any, Mapping[Any, float]],
-    *,
-    n_classes: int | None = None,
-    class_names: ClassNames | None = None,
-) -> NDArray[np.float64]:
+def asymmetric(flips: Mapping[Any, Mapping[Any, float]], *, class_names: ClassNames) -> NDArray[np.float64]:
     """Return the matrix of a mapping class → class → rate; labels that are not mentioned stay.
 
-    Keys are class numbers, or names if `class_names` is given; one of `n_classes` and `class_names` must be.
+    For class numbers `class_names` are `range(n_classes)`.
 
     Examples
     --------
@@ -69,9 +64,7 @@ def asymmetric(
     array([[0.7, 0.3],
            [0. , 1. ]])
     """
-    if class_names is None and n_classes is None:
-        raise InputError("Expected n_classes or class_names, got neither.")
-    names = check_class_names(range(check_n_classes(n_classes)) if class_names is None else class_names)
+    names = check_class_names(class_names)
     transition = np.eye(check_n_classes(len(names)))
     for source, targets in flips.items():
         for target, rate in targets.items():
@@ -121,26 +114,17 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
     array([[0.55, 0.45],
            [0.45, 0.55]])
     """
-    kind, rate = parse_name(name)
-    if kind == "random":
-        return random_diagonal_dominant(n_classes, rate, random_state)
-    return pair(n_classes, rate) if kind == "pair" else symmetric(n_classes, rate)
-
-
-def parse_name(name: str) -> tuple[str, float]:
-    """Return the kind (`sym`, `pair`, `random` or `clean`) and the rate in a name that `from_name` takes."""
-    kind, _, amount = name.lower().rpartition("-")
-    if not kind and amount == "clean":
-        return "clean", 0.0
+    kind, _, amount = ("sym-0" if name == "clean" else name.lower()).rpartition("-")
     try:
         rate = float(amount.rstrip("%"))
     except ValueError:
         raise InputError(f"Expected noise like 'sym-0.2', 'pair-45', 'random-0.3' or 'clean', got {name!r}.") from None
-    kind = "sym" if kind == "symmetric" else kind
     if kind not in ("sym", "pair", "random"):
         raise UnknownNameError("noise", kind, ["sym", "pair", "random", "clean"])
     rate = rate / 100 if rate > 1 or amount.endswith("%") else rate
-    return kind, check_fraction(rate, "rate", inclusive=True)
+    if kind == "random":
+        return random_diagonal_dominant(n_classes, rate, random_state)
+    return pair(n_classes, rate) if kind == "pair" else symmetric(n_classes, rate)
 
 
 def corrupt(

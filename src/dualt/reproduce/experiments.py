@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from types import UnionType
@@ -20,8 +19,8 @@ else:
 EXPERIMENTS = ("figure1", "figure2", "figure3", "table1", "table2", "figure4", "figure5")
 PROFILES = ("smoke", "laptop", "paper-text", "paper")
 
-# TOML has no null: this word removes a value that a lower layer has set.
-_NONE = "none"
+# What removes a value that a lower layer has set; TOML has no null.
+_NONE = ("none", None)
 _EXPECTED = {int: "a whole number of at least 1", float: "a number", bool: "true or false", str: "a name"}
 
 
@@ -35,7 +34,7 @@ class TrainingSpec:
     perceptrons.
     """
 
-    stem: Literal["auto", "full", "imagenet"] | None = None
+    stem: Literal["imagenet"] | None = None
     batch_norm: bool = False
     weights: str | None = None
     loss: Literal["cross-entropy", "logistic"] = "cross-entropy"
@@ -90,14 +89,22 @@ class Experiment(TrainingSpec):
 
 
 def load_experiment(name: str, profile: str = "laptop", changes: Mapping[str, Any] | None = None) -> Experiment:
-    """Return the experiment `name` with the settings of a profile, and `changes` on top, as values or as texts."""
+    """Return the experiment `name` with the settings of a profile, and `changes` on top.
+
+    `network.mnist` changes one entry of a table; a list may be a text with commas, or a single value.
+    """
     check_names("experiment", (name,), (*EXPERIMENTS, "all"))
     check_names("profile", (profile,), PROFILES)
     preset = tomllib.loads((files("dualt.reproduce") / "presets" / f"{name}.toml").read_text(encoding="utf-8"))
     own = preset.pop("profiles", {}).get(profile, {})
-    hints = get_type_hints(Experiment)
-    check_names(f"setting of {name}", changes or (), hints.keys() - {"name", "profile"})
-    content = _merged(_merged(preset, own), changes or {})
+    hints, content = get_type_hints(Experiment), _merged(preset, own)
+    for key, value in (changes or {}).items():
+        first, *path = key.split(".")
+        check_names(f"setting of {name}", (first,), hints.keys() - {"name", "profile"})
+        setting = value
+        for part in reversed(path):
+            setting = {part: setting}
+        content = _merged(content, {first: setting})
     datasets = _converted(content["datasets"], hints["datasets"], "datasets")
     for key in ("network", "width", "augment"):
         given = content.get(key, {})
@@ -116,20 +123,18 @@ def _merged(below: Any, above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _converted(value: Any, hint: Any, name: str) -> Any:
-    """Return a setting, or the text of one, in the type of its field; a text is TOML, and a list needs commas only."""
+    """Return a setting in the type of its field."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):  # X | None
-        return None if value == _NONE else _converted(value, arguments[0], name)
+        return None if value in _NONE else _converted(value, arguments[0], name)
     if origin is tuple:
-        items = value if isinstance(value, (list, tuple)) else str(value).strip("[] ").split(",")
+        value = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
+        items = value if isinstance(value, (list, tuple)) else [value]
         return tuple(_converted(item, arguments[0], name) for item in items)
     if origin is Mapping and isinstance(value, Mapping):
-        return {key: _converted(own, arguments[1], f"{name}.{key}") for key, own in value.items() if own != _NONE}
-    if isinstance(value, str):
-        value = value.strip()
-        if hint is not str:
-            with suppress(ValueError, RecursionError):
-                value = tomllib.loads(f"x = {value}")["x"]
+        return {key: _converted(own, arguments[1], f"{name}.{key}") for key, own in value.items() if own not in _NONE}
+    if value is True and hint is str:
+        value = "true"  # the name of an estimator, and a truth value on the command line
     if origin is Literal:
         expected, fits = " or ".join(map(repr, arguments)), value in arguments
     else:
@@ -145,18 +150,3 @@ def check_names(kind: str, given: Iterable[str], known: Collection[str]) -> None
     for name in given:
         if name not in known:
             raise UnknownNameError(kind, name, known)
-
-
-def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the settings of texts like `epochs=20`, `network.mnist=lenet` and `sizes=0.1,1.0`."""
-    changes: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        path = [part.strip() for part in key.split(".")]
-        if not equals or not all(path):
-            raise InputError(f"Expected field=value after --set, got {text!r}.")
-        setting: Any = value
-        for name in reversed(path):
-            setting = {name: setting}
-        changes = _merged(changes, setting)
-    return changes

@@ -25,12 +25,11 @@ _AXES = {
     "posterior": "mean |P − P̂|",
     "errors": "Σ|T − T̂| / C",
     "deltas": "error on the training part",
-    "accuracies": "accuracy, %",
 }
 
 
 def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
-    """Write the tables as Markdown and CSV and the figure as SVG below `out`, and return the files."""
+    """Write the tables as Markdown and CSV, and the curves of a figure as SVG, below `out`, and return the files."""
     texts = {"md": to_markdown(experiment, results), "csv": to_csv(results)}
     for suffix, text in texts.items():
         with atomic_write(Path(out) / f"{experiment.name}.{suffix}") as stream:
@@ -54,12 +53,12 @@ def _markdown_table(table: pd.DataFrame) -> list[str]:
 
 
 def write_figure(experiment: Experiment, results: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draw the experiment into `folder` and return the file; none if there are no results yet.
+    """Draw the curves of the experiment into `folder` and return the file; none for a table, or without results.
 
     Rows are noises and columns data sets, as in the paper; Figure 1 has all noises in one, and a single data set is
     drawn from left to right.
     """
-    if results["mean"].isna().all():
+    if experiment.shows == "accuracies" or results["mean"].isna().all():
         return []
     with naming_extra("Drawing figures"):
         import matplotlib as mpl
@@ -70,16 +69,11 @@ def write_figure(experiment: Experiment, results: pd.DataFrame, folder: Path) ->
     n_rows, n_columns = (1, len(noises)) if len(datasets) == 1 else (len(noises), len(datasets))
     figure = Figure(figsize=(max(3.4 * n_columns, 4.5), 2.8 * n_rows + 0.5), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, squeeze=False)
-    # A single size makes no curve.
-    bars = experiment.shows == "accuracies" or (experiment.shows == "errors" and len(experiment.sizes) == 1)
     for axis, (noise, dataset) in zip(axes.flat, product(noises, datasets), strict=True):
         own = results[(results.dataset == dataset) & (one | (results.noise == noise))]
         axis.set_title(DATASET_NAMES.get(dataset, dataset) + ("" if one else f", {noise}"), fontsize=9)
         axis.tick_params(labelsize=7)
-        if bars:
-            _draw_bars(axis, own, _AXES[experiment.shows])
-        else:
-            _draw_curves(axis, own.assign(row=own.noise) if one else own, _AXES[experiment.shows])
+        _draw_curves(axis, own.assign(row=own.noise) if one else own, _AXES[experiment.shows])
     # One legend for all panels, outside them.
     legends = (axis.get_legend_handles_labels() for axis in figure.axes)
     known = {label: handle for legend in legends for handle, label in zip(*legend, strict=True)}
@@ -106,14 +100,3 @@ def _draw_curves(axis: Any, results: pd.DataFrame, quantity: str) -> None:
     axis.grid(alpha=0.3, linewidth=0.5)
     axis.set_xlabel("samples", fontsize=8)
     axis.set_ylabel(quantity, fontsize=8)
-
-
-def _draw_bars(axis: Any, results: pd.DataFrame, quantity: str) -> None:
-    """Draw ours as bars, the paper's as marks."""
-    own = results[::-1]
-    shown = pd.concat([own["mean"], own.paper_mean]).dropna()
-    if own.paper_mean.notna().any():  # bars of accuracies need not begin at zero
-        axis.set_xlim(max(0, shown.min() - 2), min(100, shown.max() + 2))
-        axis.plot(own.paper_mean, own.row, "D", color="#222222", markersize=3.5, label="paper")
-    axis.barh(own.row, own["mean"].fillna(0), xerr=own.sd.fillna(0), color="#8fa8c8", error_kw={"linewidth": 0.8})
-    axis.set_xlabel(quantity, fontsize=8)

@@ -21,12 +21,11 @@ from dualt.datasets import Dataset, load_dataset, split_dataset
 from dualt.datasets.synthetic import load_synthetic, noisy_posterior
 from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
-from dualt.files import make_folder
 from dualt.nn.config import TrainingConfig
 from dualt.nn.loop import Trained
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS, predict_probs
-from dualt.nn.run import OnStage, Stages, posterior_of, training_data
+from dualt.nn.run import OnStage, Stages, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, TRUE, PosteriorSpec, RunSpec, base_name
 from dualt.transition import l1_error
@@ -36,8 +35,6 @@ Labels = NDArray[np.int64]
 
 _VALIDATION = 0.2
 _CURVES = ("loss", "validation_accuracy", "validation_loss", "test_accuracy")
-# Options that not every network has: passed on only if they are set.
-_NETWORK_DEFAULTS = {"width": 1, "stem": None, "batch_norm": False}
 
 
 class Posterior:
@@ -61,10 +58,8 @@ class Posterior:
         self.split = split_dataset(
             dataset, transition, random_state=spec.seed, validation_fraction=_VALIDATION, **sizes
         )
-        config = _config(spec, n_jobs)
-        data = training_data(self.split, config.device)
-        kept = None if folder is None else make_folder(folder)
-        self._stages = Stages(data, dataset.class_names, config, kept, kept is not None, on_epoch)
+        data, config = training_data(self.split), _config(spec, n_jobs)
+        self._stages = Stages(data, dataset.class_names, config, folder, folder is not None, on_epoch)
         # By estimator: what it measured, and the methods that are trained through its matrix.
         self._branches: dict[str, tuple[dict[str, Any], Stages]] = {}
 
@@ -79,7 +74,7 @@ class Posterior:
         options = (f"{name}={value}" for name, value in sorted(run.estimator_options.items()))
         key = " ".join([run.estimator or "none", *options])
         if key not in self._branches:
-            folder = None if self._stages.folder is None else make_folder(self._stages.folder / key)
+            folder = None if self._stages.folder is None else self._stages.folder / key
             stages = replace(self._stages, folder=folder, trained={"ce": self._stages.train("ce")})
             self._branches[key] = ({} if run.estimator is None else self._estimate(run), stages)
         estimated, stages = self._branches[key]
@@ -103,7 +98,7 @@ class Posterior:
         else:
             if run.estimator != name and stages.data.validation is not None:  # held out
                 probs = predict_probs(stages.train("ce").networks, stages.data.validation.inputs).numpy()
-                posterior = posterior_of(probs, split.val_noisy, stages.class_names, True, stages.config)
+                posterior = stages.posterior_of(probs, split.val_noisy, True)
                 clean = None if split.clean_labels is None else split.clean_labels[len(split.train_noisy) :]
             else:
                 posterior, clean = stages.posterior, split.clean_labels
@@ -156,11 +151,12 @@ def _config(spec: PosteriorSpec, n_jobs: int | None, run: RunSpec | None = None)
         for name in METHODS.keys() - {"ce"}:
             changes = {**common, **run.settings.get(name, {})}
             recipes[name] = METHODS[name].recipe.changed(run.method_epochs, **changes)
-    options = {name: getattr(spec, name) for name in _NETWORK_DEFAULTS}
+    # Not every network has these options: they are passed on only if they are set.
+    options = {name: value for name, value in spec.to_dict().items() if name in ("width", "stem", "batch_norm")}
     return TrainingConfig(
         network=with_logistic_loss(spec.network) if spec.loss == "logistic" else spec.network,
         method="ce",
-        network_options={name: value for name, value in options.items() if value != _NETWORK_DEFAULTS[name]},
+        network_options=options,
         weights=spec.weights,
         recipes=recipes,
         folds=1,

@@ -18,7 +18,7 @@ from dualt.reproduce.runs import TRUE, base_name, runs_of
 ESTIMATOR_NAMES = {"t": "T", "dual-t": "DT", "spade": "T♠", TRUE: "true T"}
 METHOD_NAMES = {
     "ce": "CE", "mixup": "Mixup", "decoupling": "Decoupling", "mentornet": "MentorNet", "co-teaching": "Coteaching",
-    "forward": "Forward", "reweighting": "Reweighting", "revision": "Revision", "volminnet": "VolMinNet",
+    "forward": "Forward", "reweighting": "Reweighting", "revision": "Revision",
 }  # fmt: skip
 DATASET_NAMES = {
     "synthetic": "synthetic", "mnist": "MNIST", "fashion-mnist": "F-MNIST", "cifar10": "CIFAR10",

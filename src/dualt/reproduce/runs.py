@@ -15,7 +15,7 @@ from dualt.estimators import ESTIMATORS
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS
 from dualt.nn.samples import AUGMENTATIONS
-from dualt.noise.matrices import parse_name
+from dualt.noise import from_name
 from dualt.reproduce.experiments import Experiment, TrainingSpec, check_names
 
 # Part of every identity: records of another format are never taken for ours.
@@ -30,8 +30,8 @@ HELD_OUT = "-held-out"  # estimate from the probabilities of the validation part
 class PosteriorSpec(TrainingSpec):
     """One training of the noisy posterior. The field names are part of the identity.
 
-    `noise` is a name like `sym-20`, `clean` or `given`. `size` is the number of samples to train (and validate) on, or
-    up to 1 a share of the data set.
+    `noise` is a name like `sym-20`, `clean` or `given`; written in another way, `sym-0.2`, it is another run. `size`
+    is the number of samples to train (and validate) on, or up to 1 a share of the data set.
     """
 
     dataset: str
@@ -100,6 +100,9 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
     check_names("method", (*experiment.methods, *experiment.recipes), METHODS)
     check_names("network", experiment.network.values(), NETWORKS)
     check_names("augmentation", experiment.augment.values(), AUGMENTATIONS)
+    for noise in experiment.noise:
+        if noise != GIVEN:
+            from_name(noise, 2)  # refuses a name that is none
     for method, changes in experiment.recipes.items():
         if method == "ce":
             raise InputError("Expected settings of the posterior without a method's name: --set momentum=0.9")
@@ -115,7 +118,6 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
 
 def _posterior(experiment: Experiment, dataset: str, noise: str, size: float, seed: int) -> PosteriorSpec:
     own = {field.name: getattr(experiment, field.name) for field in fields(TrainingSpec)}
-    noise = noise if noise == GIVEN else canonical_noise(noise)
     own |= {"dataset": dataset, "noise": noise, "size": size, "seed": seed, "network": experiment.network[dataset]}
     own |= {"width": experiment.width.get(dataset, 1.0), "augment": experiment.augment.get(dataset)}
     # Settings that do not apply are not part of the identity.
@@ -126,13 +128,6 @@ def _posterior(experiment: Experiment, dataset: str, noise: str, size: float, se
     if not own["network"].startswith("mlp"):
         own["batch_norm"] = False
     return PosteriorSpec(**own)
-
-
-def canonical_noise(name: str) -> str:
-    """Return the one name of a noise that can be written in several ways: `sym-20` for `Symmetric-0.2`."""
-    kind, rate = parse_name(name)
-    percent = round(100 * rate, 6)
-    return kind if kind == "clean" else f"{kind}-{percent:g}{'%' if percent <= 1 else ''}"
 
 
 def _runs_on(posterior: PosteriorSpec, experiment: Experiment) -> Iterator[RunSpec]:

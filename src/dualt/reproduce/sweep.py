@@ -34,7 +34,7 @@ _KEPT = "The records so far are kept; the same command continues."
 def read_records(out: str | Path) -> dict[str, Record]:
     """Return the records below a folder by identity: the last of each run, a success before a failure.
 
-    A line that is not whole JSON, as an interrupted write leaves it, is ignored.
+    A line that is not whole, as an interrupted write leaves it, or of another version of dualt, is ignored.
     """
     path, records = Path(out) / RECORDS, dict[str, Record]()
     if not path.exists():
@@ -44,14 +44,11 @@ def read_records(out: str | Path) -> dict[str, Record]:
             try:
                 record = json.loads(line)
             except ValueError:
-                if line.strip():
-                    log.warning("%s: line %d is not a whole record and is ignored.", path, number)
-                continue
+                record = None
             if not isinstance(record, dict) or record.get("format") != FORMAT:
-                raise FileError(
-                    f"Expected records of format {FORMAT} in {path}, got another in line {number}: another version of"
-                    " dualt wrote it. Name another folder with --out."
-                )
+                if line.strip():
+                    log.warning("%s: line %d is no whole record of this version and is ignored.", path, number)
+                continue
             if record["status"] == "done" or records.get(record["id"], record)["status"] != "done":
                 records[record["id"]] = record
     return records

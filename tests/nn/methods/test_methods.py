@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dualt import noise
-from dualt.errors import InputError, TransitionError, UnknownNameError
+from dualt.errors import InputError, TransitionError
 from dualt.nn.methods import METHODS, Batch, build_method
 from dualt.nn.samples import Part, as_inputs
 
@@ -49,15 +49,6 @@ def losses_of(network, batch):
 def test_ce(batch):
     (loss,) = build_method("ce")([Scripted(0)], batch)
     assert loss.item() == pytest.approx(np.mean(losses_of(Scripted(0), batch)))
-
-
-@pytest.mark.parametrize("q", [1e-6, 0.7, 1.0])
-def test_gce(batch, q):
-    """Near q = 0 it is cross entropy."""
-    (loss,) = build_method("gce", q=q)([Scripted(0)], batch)
-    each = losses_of(Scripted(0), batch)
-    expected = each if q == 1e-6 else [(1 - math.exp(-value) ** q) / q for value in each]
-    assert loss.item() == pytest.approx(np.mean(expected), rel=1e-4 if q == 1e-6 else 1e-9)
 
 
 def test_mixup(batch):
@@ -141,18 +132,16 @@ def test_revision_validates_through_the_revised_matrix():
 
 
 def test_bad_requests_are_named():
-    with pytest.raises(UnknownNameError, match="Did you mean 'co-teaching'"):
-        build_method("coteaching")
-    with pytest.raises(InputError, match="'forward' needs transition"):
+    with pytest.raises(InputError, match="'forward' needs a transition"):
         build_method("forward")
     with pytest.raises(TransitionError, match="square"):
         build_method("forward", np.ones((2, 3)) / 3)
 
 
-def divided(batch, **changes):
+def divided(batch):
     """DivideMix with four labels in doubt, as each network sees it after the warm-up."""
-    method = build_method("dividemix", n_classes=N_CLASSES, n_samples=20, **changes)
-    rows = torch.arange(12) + 5
+    method, rows = build_method("dividemix"), torch.arange(12) + 5
+    method.clean, method.prior = torch.ones(2, 20), torch.full((N_CLASSES,), 1 / N_CLASSES)
     method.clean[0, rows[:4]], method.clean[1, rows[4:8]] = 0.2, 0.3
     return method, batch._replace(rows=rows)
 
@@ -208,9 +197,7 @@ def test_dividemix_judges_labels_by_the_losses_of_each_network():
     true = labels.clone()
     true[wrong] = 3 - true[wrong]
     part = Part(as_inputs(8 * np.eye(4, dtype=np.float32)[true.numpy()]), labels)
-    method = build_method("dividemix", n_classes=4, n_samples=10)
-    method.begin_epoch([lambda x: x, lambda x: 0 * x], part, 0.1)
-    assert bool((method.clean == 1).all()), "still warming up"
+    method = build_method("dividemix")
     method.begin_epoch([lambda x: x, lambda x: 0 * x], part, 0.5)
     assert (method.clean[0] < 0.5).nonzero().flatten().tolist() == wrong.tolist()
     assert bool((method.clean[1] == 1).all()), "a network without an opinion doubts none"
@@ -229,8 +216,3 @@ def test_dividemix_looks_twice_where_there_is_an_augmentation(batch):
 
     method([counting, networks[1]], again)
     assert seen == [12, 12, 24], "two views to guess by, and both to learn from"
-
-
-def test_dividemix_refuses_a_negative_weight(batch):
-    with pytest.raises(InputError, match="unlabelled_weight of at least 0, got -1"):
-        divided(batch, unlabelled_weight=-1)

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -48,8 +48,6 @@ class Method(nn.Module, ABC):
     takes_transition: ClassVar[bool] = False
     # Number of networks that learn together.
     n_networks = 1
-    # What it was built with, besides a matrix; a checkpoint is resumed only with the same options.
-    options: Mapping[str, Any] = {}
 
     def __init_subclass__(cls) -> None:
         cls.takes_transition = "transition" in inspect.signature(cls).parameters
@@ -63,7 +61,7 @@ class Method(nn.Module, ABC):
 
     def to_noisy(self, probs: Tensor) -> Tensor:
         """Return the probabilities of the given label, to compare with noisy validation labels."""
-        return probs if self.learned_transition is None else probs @ self.learned_transition
+        return probs
 
     @property
     def learned_transition(self) -> Tensor | None:
@@ -81,7 +79,7 @@ class TransitionMethod(Method):
         self.register_buffer("transition", as_matrix(transition), persistent=False)
 
     def to_noisy(self, probs: Tensor) -> Tensor:
-        return probs @ self.transition if self.learned_transition is None else super().to_noisy(probs)
+        return probs @ (self.transition if self.learned_transition is None else self.learned_transition)
 
 
 class SelectionMethod(Method):

@@ -7,14 +7,14 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from dualt.errors import InputError
 from dualt.nn.methods.base import Batch, Losses, Method, Networks
 from dualt.nn.networks import batch_probs
 from dualt.nn.recipe import Recipe
 from dualt.nn.samples import Part
 
-# As published: a label counts as right above this probability, guesses are sharpened, samples mixed.
-_THRESHOLD, _TEMPERATURE, _ALPHA = 0.5, 0.5, 4.0
+# As published: a label counts as right above this probability, guesses are sharpened, samples mixed, and the squared
+# error of guesses is weighted by λ_u.
+_THRESHOLD, _TEMPERATURE, _ALPHA, _UNLABELLED_WEIGHT = 0.5, 0.5, 4.0, 25.0
 _WARM_UP = 10 / 26
 # A component narrower than this would be a single sample; as in the authors' code.
 _LEAST_VARIANCE = 5e-4
@@ -26,7 +26,7 @@ class DivideMix(Method):
     Before every epoch after the warm-up, a mixture of two Gaussians on the losses of each network gives the probability
     that each label is right, which the other network learns from. With augmentation, samples are seen twice in each
     batch. Unlike in the authors' code, the numbers of labelled and unlabelled samples in a batch vary, guesses are made
-    without dropout, and the expected class frequencies are those of the given labels. `unlabelled_weight` is λ_u.
+    without dropout, and the expected class frequencies are those of the given labels.
 
     Li, Socher and Hoi, DivideMix: learning with noisy labels as semi-supervised learning, ICLR 2020.
     """
@@ -37,26 +37,21 @@ class DivideMix(Method):
     )
     ramp_share = 0.9
     n_networks = 2
+    # Found anew before every epoch: how probably each label is right by each network, and the share of each class.
     clean: Tensor
     prior: Tensor
-
-    def __init__(self, n_samples: int, n_classes: int, *, unlabelled_weight: float = 25.0) -> None:
-        super().__init__()
-        if not unlabelled_weight >= 0:
-            raise InputError(f"Expected an unlabelled_weight of at least 0, got {unlabelled_weight!r}.")
-        self.unlabelled_weight = unlabelled_weight
-        self.register_buffer("clean", torch.ones(self.n_networks, n_samples))
-        self.register_buffer("prior", torch.full((n_classes,), 1 / n_classes))
 
     def begin_epoch(self, networks: Networks, part: Part, ramp: float) -> None:
         if ramp < _WARM_UP:
             return
-        counts = torch.bincount(part.labels, minlength=len(self.prior))
-        self.prior.copy_(counts / counts.sum())
-        for own, network in zip(self.clean, networks, strict=True):
+        clean = []
+        for network in networks:
             probs = torch.cat(list(batch_probs(network, part.inputs)))
             losses = -probs.gather(1, part.labels[:, None]).clamp_min(1e-30).log()[:, 0]
-            own.copy_(torch.from_numpy(small_loss_probability(losses.cpu().numpy())))
+            clean.append(torch.from_numpy(small_loss_probability(losses.cpu().numpy())).to(losses))
+        self.clean = torch.stack(clean)
+        counts = torch.bincount(part.labels, minlength=probs.shape[1])
+        self.prior = counts / counts.sum()
 
     def forward(self, networks: Networks, batch: Batch) -> Losses:
         if batch.ramp < _WARM_UP:
@@ -65,11 +60,16 @@ class DivideMix(Method):
         with batch.evaluating():
             each = [torch.stack([network(x).softmax(1) for x in views]).mean(0) for network in networks]
         guess = torch.stack(each).mean(0)
+        given = torch.zeros_like(guess).scatter_(1, batch.labels[:, None], 1.0)
         x = torch.cat(views)
         losses = []
         for number, network in enumerate(networks):
             clean = self.clean[1 - number, batch.rows]
-            targets = divided_targets(batch.labels, clean, each[number], guess).repeat(len(views), 1)
+            # Labels are refined by the network's own probabilities where they are probably right, guessed elsewhere.
+            weight = clean[:, None].to(guess.dtype)
+            mixed = torch.where(weight > _THRESHOLD, weight * given + (1 - weight) * each[number], guess)
+            sharpened = mixed ** (1 / _TEMPERATURE)
+            targets = (sharpened / sharpened.sum(1, keepdim=True)).repeat(len(views), 1)
             share = float(batch.rng.beta(_ALPHA, _ALPHA))
             share = max(share, 1 - share)
             partner = torch.from_numpy(batch.rng.permutation(len(x))).to(x.device)
@@ -79,7 +79,7 @@ class DivideMix(Method):
                     share * targets + (1 - share) * targets[partner],
                     (clean > _THRESHOLD).repeat(len(views)),
                     self.prior,
-                    self.unlabelled_weight * (batch.ramp - _WARM_UP) / (1 - _WARM_UP),
+                    _UNLABELLED_WEIGHT * (batch.ramp - _WARM_UP) / (1 - _WARM_UP),
                 )
             )
         return losses
@@ -96,22 +96,7 @@ def small_loss_probability(losses: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(mixture.predict_proba(x)[:, mixture.means_.argmin()])
 
 
-def divided_targets(labels: Tensor, clean: Tensor, own: Tensor, guess: Tensor) -> Tensor:
-    """Return targets (n, C): co-refined labels where they are probably right, co-guessed labels elsewhere.
-
-    `clean` (n,) says how probably each label is right, by the peer network; `own` and `guess` (n, C) are the
-    probabilities of the network itself, and the mean of both networks.
-    """
-    given = torch.zeros_like(own).scatter_(1, labels[:, None], 1.0)
-    weight = clean[:, None].to(own.dtype)
-    mixed = torch.where(weight > _THRESHOLD, weight * given + (1 - weight) * own, guess)
-    sharpened = mixed ** (1 / _TEMPERATURE)
-    return sharpened / sharpened.sum(1, keepdim=True)
-
-
-def mixmatch_loss(
-    logits: Tensor, targets: Tensor, labelled: Tensor, prior: Tensor, unlabelled_weight: float = 25.0
-) -> Tensor:
+def mixmatch_loss(logits: Tensor, targets: Tensor, labelled: Tensor, prior: Tensor, unlabelled_weight: float) -> Tensor:
     """Return cross entropy where labelled + weight · squared error elsewhere + KL(prior ‖ mean prediction) (Eq. 10–13).
 
     The first two terms are means over their own rows, zero if there are none. `prior` (C,) has the expected share of
