@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MODEL_FILE = "model.json"
-# Bytes of the largest model that is read.
-_LARGEST = 4 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ class TableModel:
         import pandas as pd
 
         path = Path(folder) / MODEL_FILE
-        content: Any = read_json(path, limit=_LARGEST)
+        content: Any = read_json(path)
         try:
             model = cls(
                 pd.DataFrame({name: [str(cell) for cell in cells] for name, cells in content["rows"].items()}),
