@@ -170,7 +170,7 @@ def test_integer_labels_are_looked_up_among_integer_names_without_becoming_texts
 
 
 def test_names_are_looked_up_though_numbers_are_columns():
-    coder = LabelCoder(("b", "a"), by_name=False)
+    coder = LabelCoder(("b", "a"))
     assert coder.encode(np.array(["a", "b"])).tolist() == [1, 0]
     assert coder.encode(np.array([1, 0])).tolist() == [1, 0]
 
@@ -179,7 +179,7 @@ def test_names_are_looked_up_though_numbers_are_columns():
 def test_small_codes_are_the_codes(monkeypatch, n_classes, dtype):
     monkeypatch.setattr("dualt.labels._ROWS_AT_ONCE", 100)
     labels = np.random.default_rng(0).integers(n_classes, size=350)
-    coder = LabelCoder(tuple(map(str, range(n_classes))), by_name=False)
+    coder = LabelCoder(tuple(map(str, range(n_classes))))
     codes = coder.encode_small(labels)
     assert codes.dtype == dtype
     np.testing.assert_array_equal(codes, labels)

@@ -14,9 +14,10 @@ _NAMES = {
     "audit": ("Audit", "noisy_accuracy"),
     "classifier": ("RobustClassifier",),
     "crossfit": ("OutOfFold", "cross_fit"),
-    "estimators": (
+    "estimators": ("estimate_transition",),
+    "estimators.sklearn": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
-        "SelectiveEstimator", "SpadeEstimator", "TEstimator", "estimate_transition",
+        "SelectiveEstimator", "SpadeEstimator", "TEstimator",
     ),
     "issues": ("LabelIssues", "TrainingDynamics", "find_label_issues"),
     "nn.classifier": ("RobustNetClassifier",),

@@ -69,17 +69,6 @@ def agreeing(share):
     return confident(predicted), noisy
 
 
-def exact_posteriors():
-    truth = noise.symmetric(N_CLASSES, 0.3)
-    clean, noisy = labelled(truth)
-    return truth[clean], noisy
-
-
-def over_confident():
-    clean, noisy = labelled(noise.symmetric(N_CLASSES, 0.3))
-    return confident(clean, sure=0.999), noisy
-
-
 def at_chance(signal):
     """Predictions that have nothing, or a little, to do with the labels."""
     rng = np.random.default_rng(0)
@@ -111,7 +100,6 @@ CASES = {
     "off-diagonal-row": ("spade", mostly_wrong(0.55), mostly_wrong(0.45)),
     "looks-in-sample": ("spade", agreeing(0.981), agreeing(0.979)),
     "weak-classifier": ("spade", at_chance(0.0), at_chance(0.3)),
-    "double-counting": ("dual-t", exact_posteriors(), over_confident()),
     "hard-predictions": ("clean-count", (np.eye(N_CLASSES)[labelled()[0]], labelled()[1]), plain()),
 }
 
@@ -164,10 +152,6 @@ def test_figures_by_hand():
     assert figures.agreement == 0.75
     np.testing.assert_allclose(figures.anchor_confidence, [0.9, 0.8])
     assert figures.condition_number == pytest.approx(np.linalg.cond([[0.5, 0.5], [0, 1]]))
-    # T♠ = [[½, ½], [0, 1]], T♣ = [[.9, .1], [.2, .8]]: 1 − 1.2 / 1 is below zero.
-    assert figures.double_counting == 0
-    assert dualt.estimate_transition(*exact_posteriors(), "t").diagnostics.double_counting == pytest.approx(1, abs=0.05)
-    assert "double-counting" not in codes("t", exact_posteriors()), "the notice is about the estimator"
     assert figures.to_dict()["label_counts"] == [1, 3]
 
 

@@ -36,8 +36,10 @@ def confident_joint(posterior: NoisyPosterior) -> Fit:
 
 def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     """Return J[given, true], with at least one on its diagonal."""
-    means = posterior.summary.mean_self_confidence
-    # Rounded down, so that a class's only example reaches its own mean. A class without labels has none.
+    summary = posterior.summary
+    with np.errstate(invalid="ignore"):  # a class without labels has no mean, and no example reaches it
+        means = summary.confidence_sums * CONFIDENCE_UNIT / summary.label_counts
+    # Rounded down, so that a class's only example reaches its own mean.
     thresholds = np.nan_to_num(np.maximum(means - CONFIDENCE_UNIT, means / 2), nan=np.inf).astype(posterior.dtype)
     return with_diagonal(posterior.count(partial(confident_pairs, thresholds)))
 
@@ -50,8 +52,8 @@ def with_diagonal(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def confident_pairs(thresholds: NDArray[Any], probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
     """Return given · n_classes + true of the rows that reach a threshold, which is of their float type."""
-    true, _ = surest(probs, floor=thresholds)
-    confident = np.flatnonzero(true >= 0)
+    true, confidence = surest(np.where(probs >= thresholds, probs, -1))
+    confident = np.flatnonzero(confidence >= 0)
     return np.asarray(labels[confident] * len(thresholds) + true[confident])
 
 

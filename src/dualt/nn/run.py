@@ -19,7 +19,6 @@ from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
-from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
 from dualt.nn.methods import METHODS, Method, build_method
@@ -212,8 +211,8 @@ def posterior_of(
     config: TrainingConfig,
 ) -> NoisyPosterior:
     """Return probabilities with labels that are class numbers, whatever the class names."""
-    coder = LabelCoder(tuple(class_names), by_name=False)
-    return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold, determined=config.determined)
+    given = np.array(class_names)[labels]
+    return as_posterior(probs, given, class_names, out_of_fold=out_of_fold, determined=config.determined)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,6 @@ _FEW_LABELS, _LOW_ANCHOR_CONFIDENCE, _IN_SAMPLE_AGREEMENT = 30, 0.4, 0.98
 _LISTED = 5
 # Half of Σ|mean probability − share of the label|, near zero for a classifier fitted on these labels.
 _OTHER_SHARES = 0.1
-# Above this, the anchors' probabilities are nearer to the counted labels than to certainty.
-_DOUBLE_COUNTING = 0.5
 
 
 def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
@@ -180,10 +178,6 @@ _NOTICES = {
         "The predictions agree with {agreement:.1%} of the given labels: nearly clean, or memorised in training.",
         "If the classifier was trained on these very rows, use out-of-fold probabilities (cross-validation).",
     ),
-    "double-counting": (
-        "The anchors' probabilities already look like the counted label frequencies: dual-T counts the noise twice.",
-        "Prefer clean-count here: dual-T is meant for over-confident probabilities.",
-    ),
 }
 
 
@@ -211,7 +205,6 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
         "near-singular": not condition <= NEAR_SINGULAR,  # NaN is too
         "in-sample": estimate.out_of_fold is False and estimator in _COUNT_LABELS,
         "looks-in-sample": estimate.out_of_fold is None and agreement >= _IN_SAMPLE_AGREEMENT,
-        "double-counting": estimator == "dual-t" and figures.double_counting > _DOUBLE_COUNTING,
     }
     values: dict[str, Any] = {"agreement": agreement, "chance": chance, "estimator": estimator, "condition": condition}
     values |= {"share_distance": figures.share_distance, "doubt": f"{doubt[:1].upper()}{doubt[1:]}"}

@@ -69,21 +69,6 @@ class Diagnostics:
         return np.diagonal(self._summary.anchor_rows).astype(np.float64)
 
     @cached_property
-    def double_counting(self) -> float:
-        """How much the anchors' posteriors already hold the noise that T♠ counts: 1 − |T♣ − T♠| / |T♠ − I|.
-
-        Over the predicted classes, within 0 and 1. 0 if the anchors are certain (dual-T is right), or if T♠ shows
-        hardly any noise; 1 if they equal the counts (dual-T then returns T @ T).
-        """
-        apart = noise = 0.0
-        predicted = np.flatnonzero(self.predicted_counts)
-        for row in predicted:
-            t_spade = self._summary.counts[row] / self.predicted_counts[row]
-            apart += float(np.abs(self._summary.anchor_rows[row] - t_spade).sum())
-            noise += 2 * float(1 - t_spade[row])
-        return 0.0 if noise < 0.1 * len(predicted) else float(np.clip(1 - apart / noise, 0, 1))
-
-    @cached_property
     def share_distance(self) -> float:
         """How far mean probabilities are from the labels' shares, between 0 and 1; 0 if chance explains it."""
         rows, n_classes = self._summary.sample_rows, self._summary.n_classes
@@ -94,6 +79,6 @@ class Diagnostics:
         """Return plain numbers and lists."""
         names = (
             "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-            "double_counting", "share_distance",
+            "share_distance",
         )  # fmt: skip
         return {name: np.asarray(getattr(self, name)).tolist() for name in names}
