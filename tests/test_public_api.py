@@ -207,11 +207,3 @@ def test_an_absent_extra_is_named(use):
         2,
         "error: dualt train needs the extra [train]: pip install 'dualt[train]'\n",
     )
-
-
-@pytest.mark.parametrize("function", [dualt.find_label_issues, dualt.estimate_transition])
-def test_labels_by_another_name_are_answered_with_the_right_one(function):
-    with pytest.raises(dualt.errors.InputError, match=r"noisy_labels=.*got labels="):
-        function(PROBS, labels=LABELS)
-    with pytest.raises(dualt.errors.InputError, match="noisy_labels="):
-        function(labels=LABELS, pred_probs=PROBS)

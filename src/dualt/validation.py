@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,21 +30,6 @@ _ONE_CLASS_EACH = (
     " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
     " predictions, as one-hot rows, only the estimator spade is defined."
 )
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def naming_labels(function: _Function) -> _Function:
-    """Refuse `labels=`, the name that other libraries use, with the name that it has here."""
-
-    @wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        if "labels" in options:
-            raise InputError("Expected the given labels as noisy_labels=, or as the second argument, got labels=.")
-        return function(*args, **options)
-
-    return call  # type: ignore[return-value]
 
 
 def is_frame(obj: Any) -> bool:

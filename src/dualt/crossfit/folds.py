@@ -133,10 +133,6 @@ def make_folds(
             raise InputError(f"Expected at least two folds, got cv={cv}.")
         n_splits = min(int(cv), n_rows)
         if groups is not None:
-            n_groups = len(np.unique(groups))
-            if n_groups < n_splits:
-                remedy = f"Ask for {n_groups} folds." if n_groups > 1 else "One group cannot be divided."
-                raise InputError(f"Expected at least as many groups as folds, {n_splits}, got {n_groups}. {remedy}")
             cv = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
         else:
             if duplicates is not None:  # the first of its copies is put into a fold, the others follow
@@ -208,8 +204,6 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
         row = int(refused.argmax())
         raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
     there = y[~unlabelled]
-    if not len(there):
-        raise LabelsError("Expected at least one label, got none.")
     try:
         if there.dtype.kind == "O" and unlabelled.any():  # what is left may be plain numbers or strings
             there = np.array(there.tolist())
@@ -218,7 +212,7 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
     except (TypeError, ValueError) as error:  # mixed or continuous labels, in scikit-learn's words
         raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
     if len(classes) < 2:
-        raise InputError(f"Expected labels of at least two classes, got one class: {classes.tolist()[0]!r}.")
+        raise InputError(f"Expected labels of at least two classes, got one class: {classes.tolist()}.")
     codes = np.full(len(y), -1, np.intp)
     codes[~unlabelled] = numbers
     return classes, codes

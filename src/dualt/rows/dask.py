@@ -165,14 +165,11 @@ def open_collections(
     given = as_label_array(aligned)
     check_same_length(n_samples, len(given))
     coder = LabelCoder.for_labels(given, n_classes, names if class_names is None else class_names)
+    of_arrays = delayed(lambda probs, own: Block.of_arrays(scale_rounded(probs), own))
     labels = np.split(coder.encode_small(given), np.cumsum(table.chunks[0])[:-1])
     blocks = tuple(
-        Block(delayed(_block)(part, own), len(own), n_classes, table.dtype)
+        Block(of_arrays(part, own), len(own), n_classes, table.dtype)
         for part, own in zip(table.to_delayed().ravel(), labels, strict=True)
         if len(own)
     )
     return blocks, LabelCoder(coder.names)
-
-
-def _block(pred_probs: NDArray[Any], labels: NDArray[Any]) -> Block:
-    return Block.of_arrays(scale_rounded(pred_probs), labels)
