@@ -78,10 +78,7 @@ def _plain(value: Any, row: int, missing: bool) -> Any:
             return None
         raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
     if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise LabelsError(f"Expected labels in UTF-8, got {value!r} at row {row}: {error.reason}.") from None
+        return value.decode("utf-8", errors="backslashreplace")
     if hasattr(value, "__len__") and not isinstance(value, str):
         raise LabelsError(f"Expected one label per row, got {value!r} at row {row}.")
     return value

@@ -219,8 +219,6 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDA
     """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it."""
     given = as_array(transition, "a numeric transition matrix", TransitionError)
     try:
-        if given.dtype.kind == "c":
-            raise TypeError("got complex numbers")
         matrix = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise TransitionError(f"Expected a numeric transition matrix: {str(error).rstrip('.')}.") from None

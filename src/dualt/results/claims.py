@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.labels import shorten
 from dualt.results.diagnostics import information
 from dualt.transition import NEAR_SINGULAR
 
@@ -24,8 +25,6 @@ _SURE, _UNINFORMATIVE = 3.0, 0.02
 # Below this rate a decimal is printed; below the other the rate is not.
 _FEW, _HARDLY_ANY = 0.02, 0.005
 _FEW_LABELS, _LOW_ANCHOR_CONFIDENCE, _IN_SAMPLE_AGREEMENT = 30, 0.4, 0.98
-# Classes that a notice names.
-_LISTED = 5
 # Half of Σ|mean probability − share of the label|, near zero for a classifier fitted on these labels.
 _OTHER_SHARES = 0.1
 
@@ -189,7 +188,7 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
     below_chance = agreement < chance - _SURE * np.sqrt(chance * (1 - chance) / labels.sum())
     low_anchor = (figures.anchor_confidence < _LOW_ANCHOR_CONFIDENCE) & (predicted > 0)
     condition = 1.0 if figures.condition_number is None else figures.condition_number
-    doubt = estimate.doubt or ""
+    doubt, sure = estimate.doubt or "", estimate.rows_summary.sample_rows.max(axis=1)
     concerned = {
         "class-without-labels": labels == 0,
         "few-labels": (labels > 0) & (labels < _FEW_LABELS),
@@ -198,7 +197,7 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
         "off-diagonal-row": estimate.transition.argmax(axis=1) != np.arange(len(names)),
     }
     applies = {code: bool(classes.any()) for code, classes in concerned.items()} | {
-        "hard-predictions": figures.hard and estimator != "spade",
+        "hard-predictions": bool((sure == 1).all()) and estimator != "spade",
         "low-agreement": below_chance,
         "weak-classifier": bool(doubt) and not below_chance,
         "other-shares": figures.share_distance > _OTHER_SHARES,
@@ -211,9 +210,6 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
     found = []
     for code, (message, advice) in _NOTICES.items():
         if applies[code]:
-            classes = np.flatnonzero(concerned.get(code, ()))
-            listed = ", ".join(repr(names[place]) for place in classes[:_LISTED])
-            more = f" and {len(classes) - _LISTED} more" if len(classes) > _LISTED else ""
-            values["classes"] = listed + more
+            values["classes"] = shorten([names[place] for place in np.flatnonzero(concerned.get(code, ()))])
             found.append(Notice(code, message.format(**values), advice.format(**values)))
     return tuple(found)

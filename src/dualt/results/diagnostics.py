@@ -58,11 +58,6 @@ class Diagnostics:
         # For a singular matrix, rounding leaves a huge number on one processor and none on another.
         return found if found < 1 / np.finfo(np.float64).eps else float("inf")
 
-    @property
-    def hard(self) -> bool:
-        """Whether every row of the sample has a probability of one."""
-        return bool((self._summary.sample_rows.max(axis=1) == 1).all())
-
     @cached_property
     def anchor_confidence(self) -> NDArray[np.float64]:
         """Largest probability that any example has of each class, (n_classes,)."""

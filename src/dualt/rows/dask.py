@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, ProbabilitiesError, naming_extra
 from dualt.labels import Codes, LabelCoder, as_label_array
 from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, Result
-from dualt.rows.summary import PosteriorSummary, merge
+from dualt.rows.summary import PosteriorSummary, merge, sample_rows
 from dualt.validation import (
     ClassNames,
     align_labels,
@@ -75,7 +75,7 @@ class DaskPosterior(NoisyPosterior):
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them, and leaves them where they are."""
-        sampled = self.sampled_rows
+        sampled = sample_rows(self.n_samples, self.n_classes)
         own = np.split(sampled, np.searchsorted(sampled, self.block_starts[1:-1]))
         parts, combine = self._each(lambda rows, sampled: replace(rows, sampled=sampled).summary, own), delayed(merge)
         while len(parts) > 1:
