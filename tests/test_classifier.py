@@ -265,21 +265,6 @@ def test_class_weights_go_to_the_classes_that_they_name(names, correction):
     np.testing.assert_allclose(model.label_issues_.probability_right, issues.probability_right, rtol=1e-4)
 
 
-class Renaming(GaussianNB):
-    """Calls its classes by other names than the labels."""
-
-    def fit(self, X, y, sample_weight=None):
-        super().fit(X, y, sample_weight)
-        self.classes_ = np.array([f"class {name}" for name in self.classes_])
-        return self
-
-
-def test_classes_that_are_no_labels_are_refused():
-    features, noisy, _ = small_case()
-    with pytest.raises(InputError, match=r"classes_.*got 'class ant' from Renaming"):
-        dualt.RobustClassifier(Renaming(), correction="clean").fit(features, noisy)
-
-
 def test_a_review_of_its_issues_is_applied():
     features, noisy, _ = small_case()
     issues = dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_

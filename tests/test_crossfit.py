@@ -348,12 +348,10 @@ def test_it_says_what_it_is_in_a_line():
     labels[5] = None
     model = make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression(C=0.1))
     found = dualt.cross_fit(features, labels, model=model, cv=3)
-    told = f"OutOfFold(n_samples=600, n_classes=2, n_folds=3, agreement={found.agreement:.3f}, model=Pipeline(steps=["
-    assert repr(found).startswith(told)
+    assert repr(found).startswith("OutOfFold(n_samples=600, n_classes=2, model=Pipeline(steps=[")
     assert repr(found).endswith("…)")
     assert len(repr(found)) < 150
     assert "\n" not in repr(found)
-    assert repr(found[[5]]).startswith("OutOfFold(n_samples=1, n_classes=2, n_folds=0, model=")
 
 
 def test_probabilities_of_a_model_with_class_weights_are_those_of_the_labels():

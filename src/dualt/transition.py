@@ -46,12 +46,8 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
     table, names = as_probability_table(clean_posterior)
     clean = np.asarray(table, dtype=np.float64)
     check_probability_chunk(clean, 0)
-    return np.asarray(clean @ _matrix_of(transition, clean.shape[1], names))
-
-
-def _matrix_of(transition: Any, n_classes: int, names: Sequence[str] | None) -> NDArray[np.float64]:
-    """Return the checked matrix; the classes of an estimate, which have names, in the order of the columns."""
-    return match_transition(check_transition(transition, n_classes), getattr(transition, "class_names", None), names)
+    matrix = check_transition(transition, clean.shape[1])
+    return np.asarray(clean @ match_transition(matrix, getattr(transition, "class_names", None), names))
 
 
 def match_transition(
@@ -126,7 +122,8 @@ def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | Non
     """
     table, names = as_probability_table(pred_probs)
     n_classes = table.shape[1]
-    matrix = _matrix_of(transition, n_classes, names)
+    matrix = check_transition(transition, n_classes)
+    matrix = match_transition(matrix, getattr(transition, "class_names", None), names)
     inverse = _well_conditioned_inverse(matrix)
     if inverse is None and n_classes <= _MANY_CLASSES:
         warnings.warn(

@@ -258,10 +258,7 @@ def check_class_names(class_names: ClassNames, n_classes: int | None = None) -> 
         raise LabelsError(
             f"Expected class names as a list in the order of the columns, got a {type(class_names).__name__}."
         )
-    try:
-        names = tuple(map(class_name, class_names))
-    except TypeError:
-        raise LabelsError(f"Expected a list of class names, one per column, got {class_names!r}.") from None
+    names = tuple(map(class_name, class_names))
     if n_classes is not None and len(names) != n_classes:
         raise LabelsError(f"Expected {n_classes} class names, one per column, got {len(names)}.")
     for name, count in Counter(names).most_common(1):

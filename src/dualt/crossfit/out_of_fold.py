@@ -98,10 +98,8 @@ class OutOfFold:
         return replace(self, **chosen, index=index, members=self.members[:, rows], texts=texts)
 
     def __repr__(self) -> str:
-        n_folds, model = len(np.unique(self.fold[self.labelled])), shorten_text(self.model, 60, placeholder=" …")
-        agreement = f", agreement={self.agreement:.3f}" if n_folds else ""
-        sizes = f"n_samples={len(self)}, n_classes={len(self.class_names)}, n_folds={n_folds}"
-        return f"OutOfFold({sizes}{agreement}, model={model})"
+        model = shorten_text(self.model, 60, placeholder=" …")
+        return f"OutOfFold(n_samples={len(self)}, n_classes={len(self.class_names)}, model={model})"
 
 
 def cross_fit(
