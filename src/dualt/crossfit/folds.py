@@ -44,11 +44,7 @@ def out_of_fold_probabilities(
 
 
 def check_classifier(classifier: Any) -> Any:
-    """Return a classifier that can be cloned, fitted and asked for probabilities; refuse anything else."""
-    try:
-        clone(classifier)
-    except TypeError as error:  # a class, or an object without parameters, in scikit-learn's words
-        raise InputError(f"Expected a scikit-learn classifier, got {type(classifier).__name__}. {error}") from None
+    """Return a classifier that can be asked for probabilities; refuse anything else."""
     last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
     # A stacking classifier with its default last step has probabilities once it is fitted.
     stacking = hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None

@@ -24,7 +24,7 @@ _COUNT_LABELS = ("confident-joint", "clean-count", "joint")
 _SURE, _UNINFORMATIVE = 3.0, 0.02
 # Below this rate a decimal is printed; below the other the rate is not.
 _FEW, _HARDLY_ANY = 0.02, 0.005
-_FEW_LABELS, _LOW_ANCHOR_CONFIDENCE, _IN_SAMPLE_AGREEMENT = 30, 0.4, 0.98
+_FEW_LABELS, _IN_SAMPLE_AGREEMENT = 30, 0.98
 # Half of Σ|mean probability − share of the label|, near zero for a classifier fitted on these labels.
 _OTHER_SHARES = 0.1
 
@@ -141,21 +141,13 @@ _NOTICES = {
         "{doubt}.",
         "Do not use the matrix: train a better classifier first.",
     ),
-    "class-without-labels": (
-        "No row is given the label {classes}.",
-        "Nothing can be said about such a class: leave it out, or collect labels for it.",
-    ),
     "few-labels": (
         f"Fewer than {_FEW_LABELS} rows are given the label {{classes}}.",
-        "Read those rows with their intervals, or collect more labels.",
+        "Read those rows with their intervals, leave out classes without labels, or collect more.",
     ),
     "class-never-predicted": (
         "No row has its largest probability in class {classes}.",
         "Its row of the matrix is a guess. Use a better classifier, or collect more labels of the class.",
-    ),
-    "low-anchor-confidence": (
-        f"Even the surest example of class {{classes}} has a probability below {_LOW_ANCHOR_CONFIDENCE:.0%}.",
-        "{estimator} reads anchors, and overstates the noise there: prefer an estimator that counts.",
     ),
     "off-diagonal-row": (
         "Examples of class {classes} are given another label more often than their own.",
@@ -186,14 +178,11 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
     labels, predicted, agreement = figures.label_counts, figures.predicted_counts, figures.agreement
     chance = float(labels / labels.sum() @ (predicted / labels.sum()))
     below_chance = agreement < chance - _SURE * np.sqrt(chance * (1 - chance) / labels.sum())
-    low_anchor = (figures.anchor_confidence < _LOW_ANCHOR_CONFIDENCE) & (predicted > 0)
     condition = 1.0 if figures.condition_number is None else figures.condition_number
     doubt, sure = estimate.doubt or "", estimate.rows_summary.sample_rows.max(axis=1)
     concerned = {
-        "class-without-labels": labels == 0,
-        "few-labels": (labels > 0) & (labels < _FEW_LABELS),
+        "few-labels": labels < _FEW_LABELS,
         "class-never-predicted": predicted == 0,
-        "low-anchor-confidence": low_anchor & (estimator in ("t", "dual-t")),
         "off-diagonal-row": estimate.transition.argmax(axis=1) != np.arange(len(names)),
     }
     applies = {code: bool(classes.any()) for code, classes in concerned.items()} | {

@@ -59,11 +59,6 @@ class Diagnostics:
         return found if found < 1 / np.finfo(np.float64).eps else float("inf")
 
     @cached_property
-    def anchor_confidence(self) -> NDArray[np.float64]:
-        """Largest probability that any example has of each class, (n_classes,)."""
-        return np.diagonal(self._summary.anchor_rows).astype(np.float64)
-
-    @cached_property
     def share_distance(self) -> float:
         """How far mean probabilities are from the labels' shares, between 0 and 1; 0 if chance explains it."""
         rows, n_classes = self._summary.sample_rows, self._summary.n_classes
@@ -72,8 +67,5 @@ class Diagnostics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
-        names = (
-            "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-            "share_distance",
-        )  # fmt: skip
+        names = ("condition_number", "label_counts", "predicted_counts", "support", "agreement", "share_distance")
         return {name: np.asarray(getattr(self, name)).tolist() for name in names}
