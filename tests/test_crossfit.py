@@ -278,7 +278,8 @@ BAD = {
     ),
     "other length": ({"labels": ["a", "b"] * 20}, InputError, "90 rows and 40 labels"),
     "one fold": ({"cv": 1}, InputError, "two folds"),
-    "few groups": ({"groups": np.arange(90) % 3}, InputError, "n_splits=5 greater than the number of groups: 3"),
+    "few groups": ({"groups": np.arange(90) % 3}, InputError, "as many groups as folds, 5, got 3. Ask for 3 folds"),
+    "one group": ({"groups": np.zeros(90)}, InputError, "cannot be divided"),
     "groups of other rows": ({"groups": [1, 2]}, InputError, "one group per row, 90"),
     "groups that are classes": (
         {"groups": np.arange(90) % 2, "labels": np.arange(90) % 2, "cv": 2},

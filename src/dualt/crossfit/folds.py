@@ -123,6 +123,10 @@ def make_folds(
             raise InputError(f"Expected at least two folds, got cv={cv}.")
         n_splits = min(int(cv), n_rows)
         if groups is not None:
+            n_groups = len(np.unique(groups))
+            if n_groups < n_splits:
+                remedy = f"Ask for {n_groups} folds." if n_groups > 1 else "One group cannot be divided."
+                raise InputError(f"Expected at least as many groups as folds, {n_splits}, got {n_groups}. {remedy}")
             cv = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
         else:
             if duplicates is not None:  # the first of its copies is put into a fold, the others follow

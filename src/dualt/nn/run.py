@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ from dualt.errors import InputError
 from dualt.estimators import ESTIMATORS, estimate_posterior
 from dualt.files import make_folder
 from dualt.issues import LabelIssues, find_posterior_issues
+from dualt.labels import LabelCoder
 from dualt.nn.config import AUTO, TrainingConfig, n_folds, recipe_of
 from dualt.nn.loop import EpochRecord, Trained, train
 from dualt.nn.methods import METHODS, Method, build_method
@@ -211,8 +212,9 @@ def posterior_of(
     config: TrainingConfig,
 ) -> NoisyPosterior:
     """Return probabilities with labels that are class numbers, whatever the class names."""
-    given = np.array(class_names)[labels]
-    return as_posterior(probs, given, class_names, out_of_fold=out_of_fold, determined=config.determined)
+    given, coder = np.array(class_names)[labels], LabelCoder(tuple(class_names))
+    found = as_posterior(probs, given, class_names, out_of_fold=out_of_fold, determined=config.determined)
+    return replace(found, coder=coder)
 
 
 @dataclass(frozen=True, eq=False)
