@@ -14,19 +14,6 @@ LABELS = (PROBS.cumsum(axis=1) < RNG.random((200, 1))).sum(axis=1).clip(0, 2)
 NAMES = np.array(["cat", "dog", "fox"])
 
 
-class OnlyDlpack:
-    """An array of the Python array API that NumPy knows nothing else of."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack__(self, **options):
-        return self.array.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-
 class Column(Sequence):
     """A column of a Hugging Face data set: a sequence that reads its file for every access."""
 
@@ -82,7 +69,6 @@ KINDS = {
     "tensors": tensors,
     "a tensor on the graph": lambda: tensors(requires_grad=True),
     "tensors in lists": lambda: tuple(map(list, tensors())),
-    "dlpack": lambda: (OnlyDlpack(PROBS), OnlyDlpack(LABELS)),
     "columns": lambda: (Column(PROBS.tolist()), Column(LABELS.tolist())),
     "arrow": arrow,
     "a data set": data_set,

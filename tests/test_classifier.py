@@ -145,7 +145,6 @@ def test_a_classifier_without_weights_names_the_other_corrections():
         ({"transition": "spade"}, InputError, "estimator='spade'"),
         ({"estimator": "spade", "transition": np.eye(3)}, InputError, "got both"),
         ({"estimator": "spad"}, UnknownNameError, "Did you mean 'spade'"),
-        ({"estimator": LogisticRegression()}, InputError, "Pass the model to wrap as classifier"),
         ({"cv": 1}, InputError, "two folds"),
     ],
 )
@@ -266,21 +265,6 @@ def test_class_weights_go_to_the_classes_that_they_name(names, correction):
     np.testing.assert_allclose(model.label_issues_.probability_right, issues.probability_right, rtol=1e-4)
 
 
-class Renaming(GaussianNB):
-    """Calls its classes by other names than the labels."""
-
-    def fit(self, X, y, sample_weight=None):
-        super().fit(X, y, sample_weight)
-        self.classes_ = np.array([f"class {name}" for name in self.classes_])
-        return self
-
-
-def test_classes_that_are_no_labels_are_refused():
-    features, noisy, _ = small_case()
-    with pytest.raises(InputError, match=r"classes_.*got 'class ant' from Renaming"):
-        dualt.RobustClassifier(Renaming(), correction="clean").fit(features, noisy)
-
-
 def test_a_review_of_its_issues_is_applied():
     features, noisy, _ = small_case()
     issues = dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_
@@ -348,12 +332,6 @@ def test_what_wraps_a_classifier_that_takes_weights_takes_them(base):
     [
         (GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [3]}), "KNeighborsClassifier"),
         (make_pipeline(StandardScaler(), KNeighborsClassifier()), "KNeighborsClassifier"),
-        (
-            VotingClassifier([("a", GaussianNB()), ("b", KNeighborsClassifier())], voting="soft"),
-            "KNeighborsClassifier",
-        ),
-        (VotingClassifier([("a", make_pipeline(StandardScaler(), GaussianNB()))], voting="soft"), "Pipeline"),
-        (StackingClassifier([("a", GaussianNB())], KNeighborsClassifier()), "KNeighborsClassifier"),
         (OneVsRestClassifier(LogisticRegression()), "OneVsRestClassifier"),
     ],
 )
@@ -408,8 +386,3 @@ def test_examples_without_a_label_are_set_aside(missing):
     assert audited.transition_estimate_.estimator.endswith(f"{len(checked)} verified")
     with pytest.raises(InputError, match="row 3, which has none"):
         dualt.RobustClassifier().fit(features, labels, verified=([3, 5], ["ant", "bee"]))
-
-
-def test_parameters_of_the_wrapped_model_are_those_of_classifier():
-    with pytest.raises(InputError, match="classifier__C instead of estimator__C"):
-        dualt.RobustClassifier(LogisticRegression()).set_params(estimator__C=1)

@@ -152,7 +152,6 @@ def test_every_estimator_that_needs_no_truth_has_a_class():
     needed = {name for name, entry in ESTIMATORS.items() if not (entry.needs_clean_labels or entry.needs_members)}
     assert {found.estimator for found in CLASSES.values()} == needed
     assert CLASSES.keys() <= set(dualt.__all__)
-    assert CLASSES.keys() <= set(dualt.estimators.__all__)
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -208,11 +207,3 @@ def test_an_absent_extra_is_named(use):
         2,
         "error: dualt train needs the extra [train]: pip install 'dualt[train]'\n",
     )
-
-
-@pytest.mark.parametrize("function", [dualt.find_label_issues, dualt.estimate_transition])
-def test_labels_by_another_name_are_answered_with_the_right_one(function):
-    with pytest.raises(dualt.errors.InputError, match=r"noisy_labels=.*got labels="):
-        function(PROBS, labels=LABELS)
-    with pytest.raises(dualt.errors.InputError, match="noisy_labels="):
-        function(labels=LABELS, pred_probs=PROBS)

@@ -14,9 +14,10 @@ _NAMES = {
     "audit": ("Audit", "noisy_accuracy"),
     "classifier": ("RobustClassifier",),
     "crossfit": ("OutOfFold", "cross_fit"),
-    "estimators": (
+    "estimators": ("estimate_transition",),
+    "estimators.sklearn": (
         "CleanCountEstimator", "ConfidentJointEstimator", "DualTEstimator", "HocEstimator", "JointEstimator",
-        "SelectiveEstimator", "SpadeEstimator", "TEstimator", "estimate_transition",
+        "SelectiveEstimator", "SpadeEstimator", "TEstimator",
     ),
     "issues": ("LabelIssues", "TrainingDynamics", "find_label_issues"),
     "nn.classifier": ("RobustNetClassifier",),
@@ -38,13 +39,12 @@ __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name) or _MODULES.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module 'dualt' has no attribute {name!r}")
     from dualt.errors import naming_extra
 
     with naming_extra(f"dualt.{name}"):
-        module = importlib.import_module(f"dualt.{home}")
+        module = importlib.import_module(f"dualt.{_HOME.get(name) or _MODULES[name]}")
     return getattr(module, name) if name in _HOME else module
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
@@ -103,14 +102,6 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the wrapped classifier as `classifier__name`."""
-        for name in params:
-            if name.startswith("estimator__"):
-                own = name.replace("estimator", "classifier", 1)
-                raise InputError(f"The wrapped model is `classifier`: set {own} instead of {name}.")
-        return super().set_params(**params)  # type: ignore[no-any-return]
-
     def fit(
         self,
         X: Any,  # noqa: N803
@@ -137,15 +128,9 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         if self.correction not in CORRECTIONS:
             raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
-        if hasattr(self.estimator, "fit"):
-            got = type(self.estimator).__name__
-            raise InputError(f"Expected the name of an estimator, got a {got}. Pass the model to wrap as classifier.")
         if verified is not None and self.transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
-        try:
-            X, y = indexable(X, y)  # noqa: N806
-        except (TypeError, ValueError) as error:
-            raise InputError(f"Expected one label per example: {str(error).rstrip('.')}.") from error
+        X, y = indexable(X, y)  # noqa: N806
         index = index_of(y) if index_of(X) is None else index_of(X)
         self.classes_, codes = encode_labels(y, "RobustClassifier", missing=True)
         kept, n_rows = np.flatnonzero(codes >= 0), len(codes)
@@ -224,21 +209,16 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
 
 def _weight_parameter(base: Any) -> str:
-    """Return the name under which `fit` takes weights: of a classifier, or of what it hands them on to."""
+    """Return the name under which `fit` takes weights: those of the last step in a pipeline."""
     if isinstance(base, Pipeline):
         name, last = base.steps[-1]
         inner = _weight_parameter(last)
         return inner if get_config()["enable_metadata_routing"] else f"{name}__{inner}"
     if isinstance(base, BaseSearchCV):
         return _weight_parameter(base.estimator)
-    parts = [base]
-    if isinstance(base, (VotingClassifier, StackingClassifier)):
-        members = [*dict(base.estimators).values(), getattr(base, "final_estimator", None)]
-        parts = [member for member in members if member not in (None, "drop")]
-    for part in parts:
-        if not has_fit_parameter(part, "sample_weight"):
-            raise InputError(
-                f"{type(part).__name__}.fit takes no sample_weight, which correction='reweight' and weights need."
-                " Use correction='posterior' or correction='clean', without weights."
-            )
+    if not hasattr(base, "estimators") and not has_fit_parameter(base, "sample_weight"):
+        raise InputError(
+            f"{type(base).__name__}.fit takes no sample_weight, which correction='reweight' and weights need."
+            " Use correction='posterior' or correction='clean', without weights."
+        )
     return "sample_weight"

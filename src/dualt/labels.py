@@ -78,10 +78,7 @@ def _plain(value: Any, row: int, missing: bool) -> Any:
             return None
         raise LabelsError(f"Expected a label for every row, got {value} at row {row}. Drop that row.")
     if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise LabelsError(f"Expected labels in UTF-8, got {value!r} at row {row}: {error.reason}.") from None
+        return value.decode("utf-8", errors="backslashreplace")
     if hasattr(value, "__len__") and not isinstance(value, str):
         raise LabelsError(f"Expected one label per row, got {value!r} at row {row}.")
     return value
@@ -153,12 +150,11 @@ def is_missing_value(value: Any) -> bool:
 class LabelCoder:
     """Maps given labels to the columns of the probabilities.
 
-    `names` are the class names in column order. Strings are looked up among them; numbers are column numbers, unless
-    `by_name`: then they are looked up among `numbers`, or `names` without these.
+    `names` are the class names in column order, among which strings are looked up. Numbers are looked up among
+    `numbers`; without these they are column numbers.
     """
 
     names: tuple[str, ...]
-    by_name: bool
     numbers: tuple[str, ...] | None = None
 
     @classmethod
@@ -167,10 +163,11 @@ class LabelCoder:
         textual = labels.dtype.kind not in "biuf"
         if class_names is not None:
             names = check_class_names(class_names, n_classes)
-            numbers = None if textual or labels.ndim > 1 else _numbers_among(names, labels)
-            return cls(names, by_name=textual or numbers is not None, numbers=numbers)
+            if textual:
+                return cls(names, names)
+            return cls(names, None if labels.ndim > 1 else _numbers_among(names, labels))
         if not textual:
-            return cls(tuple(map(str, range(n_classes))), by_name=False)
+            return cls(tuple(map(str, range(n_classes))))
         texts = [str(name) for name in np.unique(labels)]
         found = [text for text in texts if text]  # `encode` refuses the empty one, with its row
         if all(map(_is_integer, found)):
@@ -180,7 +177,7 @@ class LabelCoder:
                 f"Expected {n_classes} different labels, one per class, got {len(found)} ({shorten(found)})"
                 f"{' and empty ones' * (len(found) < len(texts))}. Pass class_names in that order."
             )
-        return cls(tuple(found), by_name=True)
+        return cls(tuple(found), tuple(found))
 
     @classmethod
     def found_in(cls, labels: NDArray[Any]) -> LabelCoder:
@@ -207,7 +204,7 @@ class LabelCoder:
     @property
     def label_texts(self) -> tuple[str, ...]:
         """What the label of each class looks like in the data: its name, or its number."""
-        return self.numbers or (self.names if self.by_name else tuple(map(str, range(self.n_classes))))
+        return self.numbers or tuple(map(str, range(self.n_classes)))
 
     def encode(self, chunk: NDArray[Any], start: int = 0) -> Codes:
         """Return the class index of every label; `start` is the row number of the first."""
@@ -215,7 +212,7 @@ class LabelCoder:
             return self._from_one_hot(chunk, start)
         if chunk.dtype.kind == "f":
             chunk = _whole_numbers(chunk, start)
-        if self.by_name or chunk.dtype.kind == "U":
+        if self.numbers or chunk.dtype.kind == "U":
             return self._from_names(chunk, start)
         if chunk.dtype.kind == "b" and self.n_classes != 2:
             raise LabelsError(f"Expected labels of {self.n_classes} classes, got bool labels, which name only two.")

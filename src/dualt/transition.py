@@ -17,13 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt import kernels
 from dualt.errors import DualtWarning, TransitionError
 from dualt.kernels.posterior import MOST_CUBED, PosteriorKernel, split_background
-from dualt.validation import (
-    as_probability_table,
-    check_n_jobs,
-    check_probability_chunk,
-    check_transition,
-    scale_rounded,
-)
+from dualt.validation import as_probability_table, check_n_jobs, check_probability_chunk, check_transition
 
 # Above this condition number a matrix is called near singular: its inverse amplifies the errors of the posterior so
 # much that it says nothing about the clean class.
@@ -50,14 +44,10 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
     array([[0.8, 0.2]])
     """
     table, names = as_probability_table(clean_posterior)
-    clean = np.asarray(scale_rounded(table, stacklevel=2), dtype=np.float64)
+    clean = np.asarray(table, dtype=np.float64)
     check_probability_chunk(clean, 0)
-    return np.asarray(clean @ _matrix_of(transition, clean.shape[1], names))
-
-
-def _matrix_of(transition: Any, n_classes: int, names: Sequence[str] | None) -> NDArray[np.float64]:
-    """Return the checked matrix; the classes of an estimate, which have names, in the order of the columns."""
-    return match_transition(check_transition(transition, n_classes), getattr(transition, "class_names", None), names)
+    matrix = check_transition(transition, clean.shape[1])
+    return np.asarray(clean @ match_transition(matrix, getattr(transition, "class_names", None), names))
 
 
 def match_transition(
@@ -131,9 +121,9 @@ def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | Non
     array([[1., 0.]])
     """
     table, names = as_probability_table(pred_probs)
-    table = scale_rounded(table, stacklevel=2)
     n_classes = table.shape[1]
-    matrix = _matrix_of(transition, n_classes, names)
+    matrix = check_transition(transition, n_classes)
+    matrix = match_transition(matrix, getattr(transition, "class_names", None), names)
     inverse = _well_conditioned_inverse(matrix)
     if inverse is None and n_classes <= _MANY_CLASSES:
         warnings.warn(

@@ -6,17 +6,15 @@ Large arrays are checked one chunk at a time, in the pass that uses the numbers.
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.errors import DualtWarning, InputError, LabelsError, ProbabilitiesError, TransitionError
+from dualt.errors import InputError, LabelsError, ProbabilitiesError, TransitionError
 
 # In the order of the columns: a list, `classifier.classes_`, the columns of a data frame.
 ClassNames: TypeAlias = Iterable[Any]
@@ -32,21 +30,6 @@ _ONE_CLASS_EACH = (
     " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
     " predictions, as one-hot rows, only the estimator spade is defined."
 )
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def naming_labels(function: _Function) -> _Function:
-    """Refuse `labels=`, the name that other libraries use, with the name that it has here."""
-
-    @wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        if "labels" in options:
-            raise InputError("Expected the given labels as noisy_labels=, or as the second argument, got labels=.")
-        return function(*args, **options)
-
-    return call  # type: ignore[return-value]
 
 
 def is_frame(obj: Any) -> bool:
@@ -96,8 +79,6 @@ def _readable(values: Any) -> Any:
         return values
     if hasattr(values, "to_numpy"):
         return values.to_numpy()
-    if hasattr(values, "__dlpack__"):
-        return np.from_dlpack(values)
     if hasattr(values, "column_names"):  # a Hugging Face data set
         return np.column_stack([values[name][:] for name in values.column_names])
     # A column of a Hugging Face data set reads its file once as a slice, and once for every single entry.
@@ -105,7 +86,10 @@ def _readable(values: Any) -> Any:
 
 
 def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """Return `pred_probs` as a 2-D array, without copying arrays, and class names if its columns carry them."""
+    """Return `pred_probs` as a 2-D array, and class names if its columns carry them.
+
+    Arrays are not copied, unless they were rounded to two decimals; see `scale_rounded`.
+    """
     columns = pred_probs.columns if is_frame(pred_probs) else getattr(pred_probs, "column_names", None)
     names = None if columns is None else names_of_columns(columns)
     if is_frame(pred_probs):
@@ -121,7 +105,7 @@ def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...]
             f" {type(pred_probs).__name__}.{hint}"
         )
     check_probability_shape(table)
-    return table, names
+    return scale_rounded(table), names
 
 
 def names_of_columns(columns: Sequence[Any]) -> tuple[str, ...] | None:
@@ -185,39 +169,30 @@ def check_probability_chunk(chunk: NDArray[Any], start: int) -> None:
 
 def _describe_bad_row(chunk: NDArray[Any], start: int) -> str:
     """Return what is wrong with the first bad row of a chunk, whose first row is number `start`, and what to do."""
-    sums = chunk.sum(axis=1, dtype=np.float64)
-    excess = np.abs(sums - 1)
     infinite, negative = ~np.isfinite(chunk), chunk < 0
     if infinite.any() or negative.any():
         row, column = np.argwhere(infinite if infinite.any() else negative)[0]
         expected = "finite probabilities" if infinite.any() else "probabilities in [0, 1]"
-        others = ~negative.any(axis=1)  # logits are negative in most rows; among good rows a single one is odd
-        hint = "These look like logits: pass their softmax."
+        hint = "Drop or recompute that row."
         if (chunk <= 0).all():
             hint = "These look like log-probabilities: pass np.exp(...)."
-        elif infinite.any() or (others.any() and (excess[others] <= ROW_SUM_TOLERANCE).all()):
-            hint = "Drop or recompute that row."
+        elif not infinite.any() and negative.any(axis=1).mean() >= 0.5:
+            hint = "These look like logits: pass their softmax."
         return f"Expected {expected}, got {chunk[row, column]:.6g} at row {start + row}, column {column}. {hint}"
     # A sum near the tolerance may exceed it in float32 only: then take the worst row.
-    over, highest = excess > ROW_SUM_TOLERANCE, chunk.max(axis=0)
-    row, above = int(np.argmax(over if over.any() else excess)), highest > 1 + ROW_SUM_TOLERANCE
+    sums = chunk.sum(axis=1, dtype=np.float64)
+    over = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    row = int(np.argmax(over if over.any() else np.abs(sums - 1)))
     hint = "Divide each row by its sum, or pass the softmax of logits."
     if abs(sums[row] - 100) < 1:
         hint = "These look like percentages: divide by 100."
-    elif above.any() and not above.all():
-        column = int(np.argmax(above))
-        hint = (
-            f"Column {column} has values up to {highest[column]:.6g} and does not look like a probability: leave it"
-            f" out. If it is a class: {hint[0].lower()}{hint[1:]}"
-        )
     return f"Expected rows that sum to 1, got {sums[row]:.6g} at row {start + row}. {hint}"
 
 
-def scale_rounded(table: NDArray[Any], stacklevel: int | None = None) -> NDArray[Any]:
+def scale_rounded(table: NDArray[Any]) -> NDArray[Any]:
     """Return probabilities that were rounded to two decimals with rows that sum to one again; others as they are.
 
     Rounded means: all have at most two decimals, and rows miss one by no more than rounding explains, some by 0.01.
-    With a `stacklevel`, that of the caller, there is a warning if rows were scaled.
     """
     if not len(table) or table.dtype.kind != "f" or not _has_two_decimals(table[:16]):
         return table
@@ -226,9 +201,6 @@ def scale_rounded(table: NDArray[Any], stacklevel: int | None = None) -> NDArray
         excess = np.abs(sums - 1).max()
     if not 0.005 < excess < most_by_rounding(table.shape[1]) + 0.005 or not _has_two_decimals(table):
         return table
-    if stacklevel is not None:
-        message = "The probabilities are rounded to two decimals: each row was divided by its sum."
-        warnings.warn(message, DualtWarning, stacklevel=stacklevel + 1)
     return np.asarray(table / sums[:, None], dtype=table.dtype)
 
 
@@ -247,8 +219,6 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDA
     """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it."""
     given = as_array(transition, "a numeric transition matrix", TransitionError)
     try:
-        if given.dtype.kind == "c":
-            raise TypeError("got complex numbers")
         matrix = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise TransitionError(f"Expected a numeric transition matrix: {str(error).rstrip('.')}.") from None
@@ -288,10 +258,7 @@ def check_class_names(class_names: ClassNames, n_classes: int | None = None) -> 
         raise LabelsError(
             f"Expected class names as a list in the order of the columns, got a {type(class_names).__name__}."
         )
-    try:
-        names = tuple(map(class_name, class_names))
-    except TypeError:
-        raise LabelsError(f"Expected a list of class names, one per column, got {class_names!r}.") from None
+    names = tuple(map(class_name, class_names))
     if n_classes is not None and len(names) != n_classes:
         raise LabelsError(f"Expected {n_classes} class names, one per column, got {len(names)}.")
     for name, count in Counter(names).most_common(1):

@@ -66,11 +66,11 @@ def test_selective_counts_the_highest_scores_with_most_labels():
     clean = rng.integers(3, size=3000)
     noisy = noise.corrupt(clean, noise.pair(3, 0.2), random_state=0)
     probs = rng.dirichlet(np.ones(3), 3000) * 0.3 + 0.7 * np.eye(3)[clean]
-    found = estimate_transition(probs, noisy, "selective", least=50)
+    found = estimate_transition(probs, noisy, "selective")
     for label in range(3):
         order = np.argsort(-probs[:, label], kind="stable")
-        shares = [np.mean(noisy[order[:k]] == label) for k in range(50, 3001)]
-        accepted = order[: 50 + int(np.argmax(shares))]
+        shares = [np.mean(noisy[order[:k]] == label) for k in range(100, 3001)]
+        accepted = order[: 100 + int(np.argmax(shares))]
         np.testing.assert_allclose(found.transition[label], np.bincount(noisy[accepted], minlength=3) / len(accepted))
 
 

@@ -129,7 +129,6 @@ BAD = {
     "other length": (lambda d: d.record(0, outputs()[0][:3]), "3 outputs and 7 examples"),
     "indices of other length": (lambda d: d.record(0, outputs()[0], [0, 1]), "7 outputs and 2 examples"),
     "an index beyond": (lambda d: d.record(0, outputs()[0][:1], [7]), "from 0 to 6, got 7"),
-    "twice in an epoch": (lambda d: [d.record(0, outputs()[0]) for _ in range(2)], "once per epoch"),
     "one column": (lambda d: d.record(0, np.ones((7, 1))), "a column per class"),
     "classes that change": (lambda d: [d.record(0, outputs()[0]), d.record(1, np.eye(7))], "3 classes as before"),
     "not a number": (lambda d: d.record(0, np.full((7, 2), np.nan)), "diverged"),

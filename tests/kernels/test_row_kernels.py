@@ -30,7 +30,7 @@ def without_library():
 
 
 def coder(n_classes):
-    return LabelCoder(tuple(map(str, range(n_classes))), by_name=False)
+    return LabelCoder(tuple(map(str, range(n_classes))))
 
 
 @st.composite

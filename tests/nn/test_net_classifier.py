@@ -179,7 +179,7 @@ def test_clone_and_bad_requests(digits):
         ([0.0, 1.0, np.inf, 1.0], "inf at row 2. Drop"),
         ([0.0, 1.0, np.nan, 1.0], "nan at row 2. Drop"),
         ([0.5, 1.0, 0.2, 0.7], "labels that are classes: "),
-        (np.zeros(4), "labels of at least two classes, got one class: 0.0."),
+        (np.zeros(4), "labels of at least two classes, got one class: [0.0]."),
         (np.eye(4), "fit one RobustNetClassifier per class."),
     ],
 )

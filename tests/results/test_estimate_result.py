@@ -160,12 +160,3 @@ def test_print_shows_the_matrix_and_the_rate_and_nothing_is_bootstrapped(monkeyp
     many = str(estimated(30))
     assert "the 12 of 30 classes whose labels are wrong most often" in many
     assert len(many.splitlines()) == 15
-
-
-def test_a_pickle_carries_no_replicates():
-    estimate = estimated(20)
-    before = len(pickle.dumps(estimate))
-    low, _ = estimate.confidence_interval()
-    _ = estimate.warnings, estimate.noise_rate
-    assert len(pickle.dumps(estimate)) < 1.1 * before
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimate)).confidence_interval()[0], low)

@@ -156,32 +156,15 @@ def test_chunks_are_all_rows_in_order_and_end_where_blocks_end(monkeypatch, n_jo
     np.testing.assert_array_equal(np.concatenate([codes for _, codes in chunks]), labels)
 
 
-def test_labels_are_encoded_once():
-    encoded = []
-
-    class Counting(LabelCoder):
-        def encode(self, chunk, start=0):
-            encoded.append(len(chunk))
-            return super().encode(chunk, start)
-
-    probs, labels = sample(1000, 3)
-    coder = Counting(("0", "1", "2"), by_name=False)
-    kept = as_posterior(probs, labels, coder=coder)
+def test_labels_are_encoded_once(monkeypatch):
+    encoded, encode = [], LabelCoder.encode
+    kept, labels = as_posterior(*sample(1000, 3)), sample(1000, 3)[1]
+    monkeypatch.setattr(LabelCoder, "encode", lambda *given: (encoded.append(len(given[1])), encode(*given))[1])
     assert kept.count(lambda probs, codes: codes).sum() == 1000
     np.testing.assert_array_equal(next(kept.chunks())[1], labels)
     assert encoded == [1000]
     many = as_posterior(np.full((9, 256), 1 / 256), np.zeros(9, int))
     assert many._codes.nbytes == 9, "a byte per row with up to 256 classes"
-
-
-def test_a_known_coder_reads_the_labels():
-    probs, labels = sample(50, 3)
-    posterior = as_posterior(probs, labels, coder=LabelCoder(("7", "8", "9"), by_name=False), out_of_fold=True)
-    assert posterior.coder.names == ("7", "8", "9")
-    assert posterior.out_of_fold is True
-    np.testing.assert_array_equal(posterior.take(np.arange(50))[1], labels)
-    with pytest.raises(LabelsError, match=r"3 classes.*got 2"):
-        as_posterior(probs, labels, coder=LabelCoder(("a", "b"), by_name=False))
 
 
 def test_class_names_are_the_union_over_blocks():
@@ -242,5 +225,3 @@ def test_every_probability_in_half_precision_is_converted_exactly():
 
 def test_an_entry_of_zero_reaches_a_floor_of_zero():
     assert surest(np.array([[0.2, 0.8, 0.8]]))[0].tolist() == [1]
-    assert surest(np.zeros((1, 2)), floor=np.array([0.5, 0.0]))[0].tolist() == [1]
-    assert surest(np.zeros((1, 2)), floor=np.array([0.5, 0.1]))[0].tolist() == [-1]

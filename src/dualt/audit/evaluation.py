@@ -32,7 +32,6 @@ from dualt.validation import (
     check_n_classes,
     check_probability_chunk,
     check_transition,
-    scale_rounded,
 )
 
 ASSUMPTION = (
@@ -290,7 +289,7 @@ def _read(model: Any, noisy_labels: Any) -> tuple[NDArray[Any], tuple[str, ...] 
     if len(shape) != 2 or shape[1] == 1:
         return as_label_array(model), None
     table, names = as_probability_table(model)
-    rows = np.ascontiguousarray(scale_rounded(table), working_dtype(table.dtype))
+    rows = np.ascontiguousarray(table, working_dtype(table.dtype))
     check_probability_chunk(rows, 0)
     return surest(rows)[0], names or _numbered(table.shape[1])
 

@@ -44,11 +44,7 @@ def out_of_fold_probabilities(
 
 
 def check_classifier(classifier: Any) -> Any:
-    """Return a classifier that can be cloned, fitted and asked for probabilities; refuse anything else."""
-    try:
-        clone(classifier)
-    except TypeError as error:  # a class, or an object without parameters, in scikit-learn's words
-        raise InputError(f"Expected a scikit-learn classifier, got {type(classifier).__name__}. {error}") from None
+    """Return a classifier that can be asked for probabilities; refuse anything else."""
     last = classifier.steps[-1][1] if hasattr(classifier, "steps") else classifier
     # A stacking classifier with its default last step has probabilities once it is fitted.
     stacking = hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
@@ -95,13 +91,7 @@ def fit_folds(
 def class_numbers(fitted: Any, classes: NDArray[Any]) -> list[int]:
     """Return the number of each class that a fitted classifier knows, in the order of its probabilities."""
     numbers = {label: number for number, label in enumerate(classes.tolist())}
-    try:
-        return [numbers[label] for label in fitted.classes_.tolist()]
-    except KeyError as label:
-        raise InputError(
-            f"Expected a classifier whose classes_ are the labels it was fitted on, got {label} from"
-            f" {type(fitted).__name__}. Fit it on class numbers from 0 instead."
-        ) from None
+    return [numbers[label] for label in fitted.classes_.tolist()]
 
 
 def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
@@ -208,8 +198,6 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
         row = int(refused.argmax())
         raise LabelsError(f"Expected a label for every example, got {y[row]} at row {row}. Drop that row.")
     there = y[~unlabelled]
-    if not len(there):
-        raise LabelsError("Expected at least one label, got none.")
     try:
         if there.dtype.kind == "O" and unlabelled.any():  # what is left may be plain numbers or strings
             there = np.array(there.tolist())
@@ -218,7 +206,7 @@ def encode_labels(y: Any, classifier: str, *, missing: bool = False) -> tuple[ND
     except (TypeError, ValueError) as error:  # mixed or continuous labels, in scikit-learn's words
         raise LabelsError(f"Expected labels that are classes: {str(error).rstrip('.')}.") from error
     if len(classes) < 2:
-        raise InputError(f"Expected labels of at least two classes, got one class: {classes.tolist()[0]!r}.")
+        raise InputError(f"Expected labels of at least two classes, got one class: {classes.tolist()}.")
     codes = np.full(len(y), -1, np.intp)
     codes[~unlabelled] = numbers
     return classes, codes

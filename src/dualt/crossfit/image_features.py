@@ -38,8 +38,6 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_filters
     n_components
         Number of features that come out.
-    random_state
-        Draws the images and patches to learn from.
 
     Examples
     --------
@@ -48,10 +46,9 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (30, 5)
     """
 
-    def __init__(self, n_filters: int = 200, n_components: int = 256, random_state: int = 7) -> None:
+    def __init__(self, n_filters: int = 200, n_components: int = 256) -> None:
         self.n_filters = n_filters
         self.n_components = n_components
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Learn filters and components from images (n, height, width), (n, channels, height, width) or channels last.
@@ -63,7 +60,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: Any, y: Any = None, on_progress: OnProgress | None = None) -> Floats:  # noqa: N803
         """Learn from images and describe them."""
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(7)
         chosen = np.arange(len(X))
         if len(X) > _LEARNT_FROM:
             chosen = np.sort(rng.choice(len(X), _LEARNT_FROM, replace=False))

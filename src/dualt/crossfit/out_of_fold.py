@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten as shorten_text
@@ -15,8 +14,8 @@ from threadpoolctl import threadpool_limits
 from dualt.crossfit.examples import Kind, read_examples
 from dualt.crossfit.folds import OnProgress, check_classifier, fit_folds, group_numbers, make_folds
 from dualt.crossfit.models import families_of, fit_family, member_weights, quick_family
-from dualt.errors import DualtWarning, InputError, LabelsError
-from dualt.labels import LabelCoder, as_label_array, is_missing, shorten
+from dualt.errors import InputError, LabelsError
+from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rng import check_seed
 from dualt.rows.scaling import scale_classes, share_factors
 from dualt.validation import align_labels, as_array, check_same_length, index_of, is_frame
@@ -99,10 +98,8 @@ class OutOfFold:
         return replace(self, **chosen, index=index, members=self.members[:, rows], texts=texts)
 
     def __repr__(self) -> str:
-        n_folds, model = len(np.unique(self.fold[self.labelled])), shorten_text(self.model, 60, placeholder=" …")
-        agreement = f", agreement={self.agreement:.3f}" if n_folds else ""
-        sizes = f"n_samples={len(self)}, n_classes={len(self.class_names)}, n_folds={n_folds}"
-        return f"OutOfFold({sizes}{agreement}, model={model})"
+        model = shorten_text(self.model, 60, placeholder=" …")
+        return f"OutOfFold(n_samples={len(self)}, n_classes={len(self.class_names)}, model={model})"
 
 
 def cross_fit(
@@ -183,10 +180,6 @@ def cross_fit(
     targets, class_names, classes = encode(labels)
     check_same_length(examples.n_known, len(targets))
     rows = np.flatnonzero(targets >= 0)
-    single = [class_names[label] for label in np.flatnonzero(np.bincount(targets[rows]) == 1)]
-    if single:
-        message = f"Only one row is labelled {shorten(single)}: a model that has not seen it cannot know the class."
-        warnings.warn(message, DualtWarning, stacklevel=2)
     if groups is not None:
         groups = group_numbers(groups, len(targets))[rows]
     copies = examples.duplicates()

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MODEL_FILE = "model.json"
-# Bytes of the largest model that is read.
-_LARGEST = 4 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +81,9 @@ class TableModel:
         import pandas as pd
 
         path = Path(folder) / MODEL_FILE
-        content: Any = read_json(path, limit=_LARGEST)
+        content: Any = read_json(path)
         try:
-            model = cls(
-                pd.DataFrame({name: [str(cell) for cell in cells] for name, cells in content["rows"].items()}),
-                str(content["label"]),
-                [str(name) for name in content["text"]],
-                [int(choice) for choice in content["choices"]],
-                [float(weight) for weight in content["weights"]],
-                int(content["random_state"]),
-            )
+            model = cls(**{**content, "rows": pd.DataFrame(content["rows"], dtype=str)})
             if not {model.label, *model.text} <= {*model.rows.columns} or len(model.choices) != len(model.weights):
                 raise ValueError("its columns or models do not match")
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.estimators._counts import resample_counts
+from dualt.estimators._counts import count_fit
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
 from dualt.rows.chunks import normalize_counts, surest
@@ -27,17 +28,16 @@ def confident_joint(posterior: NoisyPosterior) -> Fit:
     Northcutt, Jiang, Chuang. Confident Learning: Estimating Uncertainty in Dataset Labels. JAIR 2021.
     """
     counts, label_counts = count_confident(posterior), posterior.summary.label_counts
-    return Fit(
-        transition=calibrated_joint(counts, label_counts),
-        support=counts.sum(axis=0),
-        resample=partial(_resample, counts, label_counts),
-    )
+    calibrated = count_fit(counts, partial(calibrated_joint, label_counts=label_counts))
+    return replace(calibrated, support=counts.sum(axis=0))
 
 
 def count_confident(posterior: NoisyPosterior) -> NDArray[np.int64]:
     """Return J[given, true], with at least one on its diagonal."""
-    means = posterior.summary.mean_self_confidence
-    # Rounded down, so that a class's only example reaches its own mean. A class without labels has none.
+    summary = posterior.summary
+    with np.errstate(invalid="ignore"):  # a class without labels has no mean, and no example reaches it
+        means = summary.confidence_sums * CONFIDENCE_UNIT / summary.label_counts
+    # Rounded down, so that a class's only example reaches its own mean.
     thresholds = np.nan_to_num(np.maximum(means - CONFIDENCE_UNIT, means / 2), nan=np.inf).astype(posterior.dtype)
     return with_diagonal(posterior.count(partial(confident_pairs, thresholds)))
 
@@ -50,8 +50,8 @@ def with_diagonal(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def confident_pairs(thresholds: NDArray[Any], probs: NDArray[Any], labels: Codes) -> NDArray[np.intp]:
     """Return given · n_classes + true of the rows that reach a threshold, which is of their float type."""
-    true, _ = surest(probs, floor=thresholds)
-    confident = np.flatnonzero(true >= 0)
+    true, confidence = surest(np.where(probs >= thresholds, probs, -1))
+    confident = np.flatnonzero(confidence >= 0)
     return np.asarray(labels[confident] * len(thresholds) + true[confident])
 
 
@@ -59,7 +59,3 @@ def calibrated_joint(counts: NDArray[np.int64], label_counts: NDArray[np.int64])
     """Return T of counts[given, true] whose rows are scaled to the number of labels."""
     joint = normalize_counts(counts) * label_counts[:, None]
     return normalize_counts(joint.T)
-
-
-def _resample(counts: NDArray[np.int64], label_counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
-    return calibrated_joint(resample_counts(counts, rng), label_counts)

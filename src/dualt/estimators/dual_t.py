@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.estimators._counts import resample_counts
-from dualt.estimators.t import AnchorChoice, Anchors, find_anchors
-from dualt.results.fit import Fit, Matrix
+from dualt.estimators.t import AnchorChoice, t_estimator
+from dualt.results.fit import Fit, Matrix, Resample
 from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 
@@ -27,23 +28,20 @@ def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile:
     anchor, quantile
         How anchors are chosen; see `t_estimator`. The paper's is `"max"`, its released code's `"quantile"`.
     """
-    summary = posterior.summary
-    anchors = find_anchors(summary, anchor, quantile)
-    return Fit(
-        transition=_product(anchors.rows, summary.counts),
-        support=summary.predicted_counts,
-        resample=partial(_resample, anchors, summary.counts),
-        t_club=anchors.rows,
-        spade_counts=summary.counts,
-        anchors=anchors.places,
+    at_anchors, counts = t_estimator(posterior, anchor=anchor, quantile=quantile), posterior.summary.counts
+    return replace(
+        at_anchors,
+        transition=_product(at_anchors.t_club, counts),
+        resample=partial(_resample, at_anchors.resample, counts),
+        spade_counts=counts,
     )
 
 
-def _resample(anchors: Anchors, counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
-    return _product(anchors.resample(rng), resample_counts(counts, rng))
+def _resample(resample: Resample, counts: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
+    return _product(resample(rng), resample_counts(counts, rng))
 
 
-def _product(t_club: NDArray[Any], counts: NDArray[np.int64]) -> Matrix:
+def _product(t_club: Any, counts: NDArray[np.int64]) -> Matrix:
     """Return T♣ @ T♠ in the precision of the probabilities, rows exactly on the simplex."""
     product: Matrix = (t_club @ normalize_counts(counts).astype(t_club.dtype)).astype(np.float64)
     product /= product.sum(axis=1, keepdims=True)

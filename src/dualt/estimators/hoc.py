@@ -14,10 +14,10 @@ from dualt.estimators._counts import canonical_order, count_fit
 from dualt.estimators.confident_joint import calibrated_joint, count_confident
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rng import RandomState, as_generator
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import check_features
 
+# A sample of this many rows stands for more.
 _MOST_ROWS = 50_000
 # Third-order consensus has n_classes³ numbers.
 _MOST_CLASSES = 128
@@ -27,7 +27,7 @@ _STEPS = 1_000
 _SCALE = 1e4
 
 
-def hoc(posterior: NoisyPosterior, *, features: Any = None, random_state: RandomState = 0) -> Fit:
+def hoc(posterior: NoisyPosterior, *, features: Any = None) -> Fit:
     """T̂ whose consensus Σ_i π_i T_ij, Σ_i π_i T_ij T_ik, Σ_i π_i T_ij T_ik T_il fits that of neighbours' labels.
 
     If an example and its two nearest neighbours have the same clean class ("clusterability"), their given labels
@@ -40,8 +40,6 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, random_state: Random
     features : (n_samples, n_features), optional
         Where neighbours are sought, best from a network trained without labels; by default √p, in which the
         Euclidean distance of two posteriors is Hellinger's.
-    random_state
-        Seed or generator of the sample of 50,000 examples that stands for more.
 
     Notes
     -----
@@ -66,7 +64,7 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None, random_state: Random
     first = calibrated_joint(counts, posterior.summary.label_counts[order])
     chosen = np.arange(n_samples)
     if n_samples > _MOST_ROWS:
-        chosen = np.sort(as_generator(random_state).choice(n_samples, _MOST_ROWS, replace=False))
+        chosen = np.sort(np.random.default_rng(0).choice(n_samples, _MOST_ROWS, replace=False))
     probs, labels = posterior.take(chosen)
     space = np.sqrt(probs[:, order]) if features is None else check_features(features, n_samples)[chosen]
     triples = count_triples(space, place[labels], n_classes)

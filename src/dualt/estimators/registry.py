@@ -22,7 +22,7 @@ from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.rows.posterior import NoisyPosterior
-from dualt.validation import ClassNames, naming_labels
+from dualt.validation import ClassNames
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,6 @@ def comparable(n_classes: int) -> list[str]:
     ]
 
 
-@naming_labels
 def estimate_transition(
     pred_probs: Any,
     noisy_labels: Any,

@@ -12,29 +12,21 @@ from dualt.estimators._counts import count_fit
 from dualt.labels import Codes
 from dualt.results.fit import Fit
 from dualt.rows.posterior import NoisyPosterior
-from dualt.validation import check_count
 
 _FEWEST = 30
 
 
-def selective(posterior: NoisyPosterior, *, least: int | None = None) -> Fit:
-    """T̂[j, :] = labels among the k ≥ `least` examples of highest p_j among which label j has the largest share.
+def selective(posterior: NoisyPosterior) -> Fit:
+    """T̂[j, :] = labels among the k examples of highest p_j among which label j has the largest share.
 
-    Parameters
-    ----------
-    posterior
-    least
-        The fewest examples to accept for a class, since the share among few is largest by chance. By default a tenth
-        of a mean class, at least 30.
+    k is at least a tenth of a mean class and at least 30, since the share among few is largest by chance.
 
     References
     ----------
     de Juan, Mazuelas, Zhu, Scott. Estimation of the Label-Noise Transition Matrix with Performance Guarantees via
     Selective Classification. NeurIPS 2026.
     """
-    n_samples, n_classes = posterior.n_samples, posterior.n_classes
-    fewest = max(_FEWEST, n_samples // (10 * n_classes)) if least is None else check_count(least, "least", least=1)
-    fewest = min(fewest, n_samples)
+    fewest = min(max(_FEWEST, posterior.n_samples // (10 * posterior.n_classes)), posterior.n_samples)
     return count_fit(posterior.count(partial(_accepted_pairs, _limits(posterior, fewest))))
 
 

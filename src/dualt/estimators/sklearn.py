@@ -98,9 +98,6 @@ class SelectiveEstimator(TransitionEstimator):
 
     estimator = "selective"
 
-    def __init__(self, least: int | None = None) -> None:
-        self.least = least
-
 
 class JointEstimator(TransitionEstimator):
     """A small head and the matrix trained together."""
@@ -116,6 +113,5 @@ class HocEstimator(TransitionEstimator):
 
     estimator = "hoc"
 
-    def __init__(self, features: Any = None, random_state: RandomState = 0) -> None:
+    def __init__(self, features: Any = None) -> None:
         self.features = features
-        self.random_state = random_state

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import UnknownNameError
-from dualt.results.fit import Fit, Resample
+from dualt.results.fit import Fit
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.summary import PosteriorSummary
 from dualt.validation import check_fraction
@@ -27,33 +27,20 @@ def t_estimator(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quan
         `"max"`, the paper's; or `"quantile"`, the best example below the `quantile` of its column, as in the
         authors' released code (taken on the summary's sample of rows if there are more).
     """
-    anchors = find_anchors(posterior.summary, anchor, quantile)
-    support = posterior.summary.predicted_counts
-    transition = anchors.rows.astype(np.float64)
-    return Fit(transition, support, anchors.resample, t_club=anchors.rows, anchors=anchors.places)
-
-
-class Anchors(NamedTuple):
-    """Anchor rows (n_classes, n_classes), their row numbers, and how to resample them."""
-
-    rows: NDArray[Any]
-    places: NDArray[np.int64]
-    resample: Resample
-
-
-def find_anchors(summary: PosteriorSummary, anchor: str, quantile: float) -> Anchors:
-    """Return the anchor of every class."""
     if anchor not in get_args(AnchorChoice):
         raise UnknownNameError("anchor", anchor, get_args(AnchorChoice))
-    if anchor == "max":
-        return Anchors(_normalize(summary.anchor_rows.copy()), summary.anchor_index, partial(_resample_best, summary))
-    # The best sampled row strictly below the quantile of its column. The released code sets the entries above it to
-    # zero in place, which corrupts the rows that other classes read. Where a whole column is equal, any row will do.
-    quantile, rows = check_fraction(quantile, "quantile"), summary.sample_rows
-    ceiling = np.quantile(rows, quantile, axis=0, method="higher")
-    below = np.where(rows < ceiling, rows, -1).argmax(axis=0)
-    resample = partial(_resample_quantile, rows, np.argsort(-rows, axis=0, kind="stable"), quantile)
-    return Anchors(_normalize(rows[below]), summary.sample_index[below], resample)
+    summary = posterior.summary
+    rows, places, resample = summary.anchor_rows, summary.anchor_index, partial(_resample_best, summary)
+    if anchor == "quantile":
+        # The best sampled row strictly below the quantile of its column. The released code sets the entries above it to
+        # zero in place, which corrupts the rows that other classes read. In a column of equal entries any row will do.
+        quantile, sample = check_fraction(quantile, "quantile"), summary.sample_rows
+        ceiling = np.quantile(sample, quantile, axis=0, method="higher")
+        below = np.where(sample < ceiling, sample, -1).argmax(axis=0)
+        rows, places = sample[below], summary.sample_index[below]
+        resample = partial(_resample_quantile, sample, np.argsort(-sample, axis=0, kind="stable"), quantile)
+    t_club = rows / rows.sum(axis=1, keepdims=True)
+    return Fit(t_club.astype(np.float64), summary.predicted_counts, resample, t_club=t_club, anchors=places)
 
 
 def _resample_best(summary: PosteriorSummary, rng: np.random.Generator) -> NDArray[Any]:
@@ -64,7 +51,8 @@ def _resample_best(summary: PosteriorSummary, rng: np.random.Generator) -> NDArr
     drawn[:, 1:] &= others
     place = drawn.argmax(axis=1)  # that of the anchor if none is drawn
     sampled = summary.sample_rows[best[classes, place - 1]]
-    return _normalize(np.where(place[:, None] == 0, summary.anchor_rows, sampled))
+    rows = np.where(place[:, None] == 0, summary.anchor_rows, sampled)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def _resample_quantile(
@@ -73,10 +61,5 @@ def _resample_quantile(
     """Draw anchors by rank: the rank of a quantile in a resample is binomial."""
     classes = np.arange(rows.shape[1])
     rank = np.minimum(rng.binomial(len(rows), 1 - quantile, len(classes)), len(rows) - 1)
-    return _normalize(rows[order[rank, classes]])
-
-
-def _normalize(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return rows that sum to one; they are a copy, changed in place."""
-    rows /= rows.sum(axis=1, keepdims=True)
-    return rows
+    drawn = rows[order[rank, classes]]
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))

@@ -23,7 +23,7 @@ from dualt.rows.chunks import entries_at, surest
 from dualt.rows.dask import DaskPosterior, delayed, lazy_frame
 from dualt.rows.scaling import apply_power
 from dualt.transition import EarlyPosterior, clean_prior, match_transition
-from dualt.validation import ClassNames, check_transition, index_of, naming_labels
+from dualt.validation import ClassNames, check_transition, index_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -60,7 +60,6 @@ def find_label_issues(
 def find_label_issues(
     pred_probs: Any, noisy_labels: Any, transition: Transition | None = ..., **options: Unpack[_Options]
 ) -> LabelIssues: ...
-@naming_labels
 def find_label_issues(
     pred_probs: Any,
     noisy_labels: Any,

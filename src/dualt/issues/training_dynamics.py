@@ -33,7 +33,6 @@ class TrainingDynamics:
         self.n_samples = check_count(n_samples, "a number of examples (n_samples)", least=1)
         self.n_recorded = np.zeros(self.n_samples, np.int32)
         self.n_epochs = 0
-        self._last = np.full(self.n_samples, -1)
         self._probs = self._margins = np.zeros((self.n_samples, 0), np.float32)
 
     def record(self, epoch: int, outputs: ArrayLike, indices: ArrayLike | None = None) -> None:
@@ -48,11 +47,7 @@ class TrainingDynamics:
             self._probs, self._margins = np.zeros((2, self.n_samples, probs.shape[1]), np.float32)
         elif probs.shape[1] != self._probs.shape[1]:
             raise InputError(f"Expected outputs with {self._probs.shape[1]} classes as before, got {probs.shape[1]}.")
-        repeated = rows[self._last[rows] >= epoch]
-        if len(repeated):
-            raise InputError(f"Expected example {repeated[0]} once per epoch, in order, got it again in epoch {epoch}.")
-        self.n_epochs += epoch > self._last.max()
-        self._last[rows] = epoch
+        self.n_epochs = max(self.n_epochs, epoch + 1)
         self.n_recorded[rows] += 1
         self._probs[rows] += probs
         second, first = np.sort(probs, axis=1)[:, -2:].T

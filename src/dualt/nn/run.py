@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -155,12 +155,8 @@ class Stages:
     def posterior(self) -> NoisyPosterior:
         """The probabilities with the given labels: of every row out of fold, or of the training part in sample."""
         labels = (self.data.rows if self.folds else self.data.train).labels.cpu().numpy()
-        return self.posterior_of(self.probs[..., : len(labels), :], labels, bool(self.folds))
-
-    def posterior_of(self, probs: NDArray[np.float32], labels: NDArray[Any], out_of_fold: bool) -> NoisyPosterior:
-        """Return probabilities with labels that are class numbers, whatever the class names."""
-        coder = LabelCoder(tuple(self.class_names), by_name=False)
-        return as_posterior(probs, labels, coder=coder, out_of_fold=out_of_fold, determined=self.config.determined)
+        probs, determined = self.probs[..., : len(labels), :], self.config.determined
+        return posterior_of(probs, labels, self.class_names, bool(self.folds), determined)
 
     def estimate(self) -> tuple[TransitionEstimate, str | None]:
         """Return the estimate of the configured estimator, and why it should not be used, if so."""
@@ -202,6 +198,19 @@ class Stages:
         return RobustRun(
             config, method, networks, *matrices, estimate, doubt, probs, out_of_fold, self.trained, accuracy
         )
+
+
+def posterior_of(
+    probs: NDArray[np.float32],
+    labels: NDArray[Any],
+    class_names: Sequence[str],
+    out_of_fold: bool | None,
+    determined: bool | None,
+) -> NoisyPosterior:
+    """Return probabilities with labels that are class numbers, whatever the class names."""
+    given, coder = np.array(class_names)[labels], LabelCoder(tuple(class_names))
+    found = as_posterior(probs, given, class_names, out_of_fold=out_of_fold, determined=determined)
+    return replace(found, coder=coder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +316,6 @@ def issues_of_all_rows(run: RobustRun, split: Split) -> LabelIssues:
     """Return the label issues of every row of the data set, in its order: trained on or held out."""
     order = np.argsort(np.concatenate([split.train_index, split.val_index]))
     labels = np.concatenate([split.train_noisy, split.val_noisy])[order]
-    coder, determined = LabelCoder(split.dataset.class_names, by_name=False), run.config.determined
-    probs = np.asarray(run.pred_probs)[..., order, :]
-    posterior = as_posterior(probs, labels, coder=coder, out_of_fold=run.out_of_fold, determined=determined)
+    probs, names = np.asarray(run.pred_probs)[..., order, :], split.dataset.class_names
+    posterior = posterior_of(probs, labels, names, run.out_of_fold, run.config.determined)
     return find_posterior_issues(posterior, run.estimate)

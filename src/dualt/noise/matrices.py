@@ -194,7 +194,7 @@ def labels_like(array: NDArray[Any], codes: NDArray[np.intp], coder: LabelCoder)
     """Return class numbers as labels of the kind of `array`: one-hot rows, names, or numbers of its type if it fits."""
     if array.ndim == 2:
         return np.eye(coder.n_classes, dtype=array.dtype)[codes]
-    if coder.by_name and array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         return np.array(coder.names)[codes]
     numbers = np.array(list(map(int, coder.label_texts)))
     own = numbers.astype(array.dtype)

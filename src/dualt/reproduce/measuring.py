@@ -25,7 +25,7 @@ from dualt.nn.config import TrainingConfig
 from dualt.nn.loop import Trained
 from dualt.nn.methods import METHODS
 from dualt.nn.networks import NETWORKS, predict_probs
-from dualt.nn.run import OnStage, Stages, training_data
+from dualt.nn.run import OnStage, Stages, posterior_of, training_data
 from dualt.noise import from_name
 from dualt.reproduce.runs import GIVEN, TRUE, PosteriorSpec, RunSpec, base_name
 from dualt.transition import l1_error
@@ -98,7 +98,7 @@ class Posterior:
         else:
             if run.estimator != name and stages.data.validation is not None:  # held out
                 probs = predict_probs(stages.train("ce").networks, stages.data.validation.inputs).numpy()
-                posterior = stages.posterior_of(probs, split.val_noisy, True)
+                posterior = posterior_of(probs, split.val_noisy, stages.class_names, True, stages.config.determined)
                 clean = None if split.clean_labels is None else split.clean_labels[len(split.train_noisy) :]
             else:
                 posterior, clean = stages.posterior, split.clean_labels

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualt.labels import shorten
 from dualt.results.diagnostics import information
 from dualt.transition import NEAR_SINGULAR
 
@@ -23,13 +24,9 @@ _COUNT_LABELS = ("confident-joint", "clean-count", "joint")
 _SURE, _UNINFORMATIVE = 3.0, 0.02
 # Below this rate a decimal is printed; below the other the rate is not.
 _FEW, _HARDLY_ANY = 0.02, 0.005
-_FEW_LABELS, _LOW_ANCHOR_CONFIDENCE, _IN_SAMPLE_AGREEMENT = 30, 0.4, 0.98
-# Classes that a notice names.
-_LISTED = 5
+_FEW_LABELS, _IN_SAMPLE_AGREEMENT = 30, 0.98
 # Half of Σ|mean probability − share of the label|, near zero for a classifier fitted on these labels.
 _OTHER_SHARES = 0.1
-# Above this, the anchors' probabilities are nearer to the counted labels than to certainty.
-_DOUBLE_COUNTING = 0.5
 
 
 def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
@@ -144,21 +141,13 @@ _NOTICES = {
         "{doubt}.",
         "Do not use the matrix: train a better classifier first.",
     ),
-    "class-without-labels": (
-        "No row is given the label {classes}.",
-        "Nothing can be said about such a class: leave it out, or collect labels for it.",
-    ),
     "few-labels": (
         f"Fewer than {_FEW_LABELS} rows are given the label {{classes}}.",
-        "Read those rows with their intervals, or collect more labels.",
+        "Read those rows with their intervals, leave out classes without labels, or collect more.",
     ),
     "class-never-predicted": (
         "No row has its largest probability in class {classes}.",
         "Its row of the matrix is a guess. Use a better classifier, or collect more labels of the class.",
-    ),
-    "low-anchor-confidence": (
-        f"Even the surest example of class {{classes}} has a probability below {_LOW_ANCHOR_CONFIDENCE:.0%}.",
-        "{estimator} reads anchors, and overstates the noise there: prefer an estimator that counts.",
     ),
     "off-diagonal-row": (
         "Examples of class {classes} are given another label more often than their own.",
@@ -180,10 +169,6 @@ _NOTICES = {
         "The predictions agree with {agreement:.1%} of the given labels: nearly clean, or memorised in training.",
         "If the classifier was trained on these very rows, use out-of-fold probabilities (cross-validation).",
     ),
-    "double-counting": (
-        "The anchors' probabilities already look like the counted label frequencies: dual-T counts the noise twice.",
-        "Prefer clean-count here: dual-T is meant for over-confident probabilities.",
-    ),
 }
 
 
@@ -193,34 +178,27 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
     labels, predicted, agreement = figures.label_counts, figures.predicted_counts, figures.agreement
     chance = float(labels / labels.sum() @ (predicted / labels.sum()))
     below_chance = agreement < chance - _SURE * np.sqrt(chance * (1 - chance) / labels.sum())
-    low_anchor = (figures.anchor_confidence < _LOW_ANCHOR_CONFIDENCE) & (predicted > 0)
     condition = 1.0 if figures.condition_number is None else figures.condition_number
-    doubt = estimate.doubt or ""
+    doubt, sure = estimate.doubt or "", estimate.rows_summary.sample_rows.max(axis=1)
     concerned = {
-        "class-without-labels": labels == 0,
-        "few-labels": (labels > 0) & (labels < _FEW_LABELS),
+        "few-labels": labels < _FEW_LABELS,
         "class-never-predicted": predicted == 0,
-        "low-anchor-confidence": low_anchor & (estimator in ("t", "dual-t")),
         "off-diagonal-row": estimate.transition.argmax(axis=1) != np.arange(len(names)),
     }
     applies = {code: bool(classes.any()) for code, classes in concerned.items()} | {
-        "hard-predictions": figures.hard and estimator != "spade",
+        "hard-predictions": bool((sure == 1).all()) and estimator != "spade",
         "low-agreement": below_chance,
         "weak-classifier": bool(doubt) and not below_chance,
         "other-shares": figures.share_distance > _OTHER_SHARES,
         "near-singular": not condition <= NEAR_SINGULAR,  # NaN is too
         "in-sample": estimate.out_of_fold is False and estimator in _COUNT_LABELS,
         "looks-in-sample": estimate.out_of_fold is None and agreement >= _IN_SAMPLE_AGREEMENT,
-        "double-counting": estimator == "dual-t" and figures.double_counting > _DOUBLE_COUNTING,
     }
     values: dict[str, Any] = {"agreement": agreement, "chance": chance, "estimator": estimator, "condition": condition}
     values |= {"share_distance": figures.share_distance, "doubt": f"{doubt[:1].upper()}{doubt[1:]}"}
     found = []
     for code, (message, advice) in _NOTICES.items():
         if applies[code]:
-            classes = np.flatnonzero(concerned.get(code, ()))
-            listed = ", ".join(repr(names[place]) for place in classes[:_LISTED])
-            more = f" and {len(classes) - _LISTED} more" if len(classes) > _LISTED else ""
-            values["classes"] = listed + more
+            values["classes"] = shorten([names[place] for place in np.flatnonzero(concerned.get(code, ()))])
             found.append(Notice(code, message.format(**values), advice.format(**values)))
     return tuple(found)

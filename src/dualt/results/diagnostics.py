@@ -58,31 +58,6 @@ class Diagnostics:
         # For a singular matrix, rounding leaves a huge number on one processor and none on another.
         return found if found < 1 / np.finfo(np.float64).eps else float("inf")
 
-    @property
-    def hard(self) -> bool:
-        """Whether every row of the sample has a probability of one."""
-        return bool((self._summary.sample_rows.max(axis=1) == 1).all())
-
-    @cached_property
-    def anchor_confidence(self) -> NDArray[np.float64]:
-        """Largest probability that any example has of each class, (n_classes,)."""
-        return np.diagonal(self._summary.anchor_rows).astype(np.float64)
-
-    @cached_property
-    def double_counting(self) -> float:
-        """How much the anchors' posteriors already hold the noise that T♠ counts: 1 − |T♣ − T♠| / |T♠ − I|.
-
-        Over the predicted classes, within 0 and 1. 0 if the anchors are certain (dual-T is right), or if T♠ shows
-        hardly any noise; 1 if they equal the counts (dual-T then returns T @ T).
-        """
-        apart = noise = 0.0
-        predicted = np.flatnonzero(self.predicted_counts)
-        for row in predicted:
-            t_spade = self._summary.counts[row] / self.predicted_counts[row]
-            apart += float(np.abs(self._summary.anchor_rows[row] - t_spade).sum())
-            noise += 2 * float(1 - t_spade[row])
-        return 0.0 if noise < 0.1 * len(predicted) else float(np.clip(1 - apart / noise, 0, 1))
-
     @cached_property
     def share_distance(self) -> float:
         """How far mean probabilities are from the labels' shares, between 0 and 1; 0 if chance explains it."""
@@ -92,8 +67,5 @@ class Diagnostics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
-        names = (
-            "condition_number", "label_counts", "predicted_counts", "support", "anchor_confidence", "agreement",
-            "double_counting", "share_distance",
-        )  # fmt: skip
+        names = ("condition_number", "label_counts", "predicted_counts", "support", "agreement", "share_distance")
         return {name: np.asarray(getattr(self, name)).tolist() for name in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,10 +161,6 @@ class TransitionEstimate:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.transition, dtype) if copy else np.asarray(self.transition, dtype)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be computed anew, such as replicates."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:
         low, high = self.noise_rate_interval()

@@ -14,17 +14,10 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
 
 
-def surest(rows: NDArray[Any], *, floor: NDArray[Any] | None = None) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the column of each row's largest entry, the first of equals, and that entry; no entry is negative.
-
-    With a `floor` per column, only entries that reach it count; the column is −1 where none does.
-    """
-    if floor is None:
-        best = rows.argmax(axis=1)
-        return best, entries_at(rows, best)
-    left = np.where(rows >= floor, rows, -1)
-    best = left.argmax(axis=1)
-    return np.where(entries_at(left, best) < 0, -1, best), entries_at(rows, best)
+def surest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the column of each row's largest entry, the first of equals, and that entry."""
+    best = rows.argmax(axis=1)
+    return best, entries_at(rows, best)
 
 
 def entries_at(rows: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:

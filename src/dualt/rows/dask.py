@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from dualt.errors import InputError, ProbabilitiesError, naming_extra
 from dualt.labels import Codes, LabelCoder, as_label_array
-from dualt.rows.chunks import count_pairs
-from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, PairsOf, Result
-from dualt.rows.summary import PosteriorSummary, merge
+from dualt.rows.posterior import MERGED_TOGETHER, Block, Chunk, NoisyPosterior, Result
+from dualt.rows.summary import PosteriorSummary, merge, sample_rows
 from dualt.validation import (
     ClassNames,
     align_labels,
@@ -76,10 +75,13 @@ class DaskPosterior(NoisyPosterior):
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them, and leaves them where they are."""
-        sampled = self.sampled_rows
+        sampled = sample_rows(self.n_samples, self.n_classes)
         own = np.split(sampled, np.searchsorted(sampled, self.block_starts[1:-1]))
-        parts = self._each(lambda rows, sampled: replace(rows, sampled=sampled).summary, own)
-        summary: PosteriorSummary = self._combine(merge, parts)
+        parts, combine = self._each(lambda rows, sampled: replace(rows, sampled=sampled).summary, own), delayed(merge)
+        while len(parts) > 1:
+            parts = [combine(parts[low : low + MERGED_TOGETHER]) for low in range(0, len(parts), MERGED_TOGETHER)]
+        summary: PosteriorSummary = compute(*parts)[0]
+        self._report(self.n_samples)
         return summary
 
     def map(self, function: Callable[[NDArray[Any], Codes], Result]) -> Iterator[Result]:
@@ -95,13 +97,6 @@ class DaskPosterior(NoisyPosterior):
         _ = self.summary
         return self._each(lambda rows: list(rows.map_valid(function)))
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
-        """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk."""
-        _ = self.summary
-        parts = self._each(lambda rows: count_pairs(rows.map_valid(pairs_of), rows.n_classes))
-        counts: NDArray[np.int64] = self._combine(sum, parts)
-        return counts
-
     def _take_from(self, places: Mapping[int, NDArray[np.intp]]) -> Iterable[Chunk]:
         tasks = self._each(lambda rows, own: rows.take(own), [places.get(number) for number in range(len(self.blocks))])
         return compute(*(tasks[number] for number in places))
@@ -115,15 +110,6 @@ class DaskPosterior(NoisyPosterior):
         task, coder = delayed(run, traverse=False), delayed(self.coder, traverse=False)
         blocks = zip(self.blocks, self.block_starts[:-1], *arguments, strict=True)
         return [task(block.source, coder, start, *own) for block, start, *own in blocks]
-
-    def _combine(self, function: Callable[[Any], Any], parts: list[Any]) -> Any:
-        """Compute `function` of all delayed parts, a few at a time, and report that all rows were read."""
-        combine = delayed(function)
-        while len(parts) > 1:
-            parts = [combine(parts[low : low + MERGED_TOGETHER]) for low in range(0, len(parts), MERGED_TOGETHER)]
-        (computed,) = compute(*parts)
-        self._report(self.n_samples)
-        return computed
 
 
 def is_dask(values: Any) -> bool:
@@ -154,7 +140,7 @@ def lazy_frame(partitions: list[Any], meta: Any, divisions: Sequence[int]) -> An
 
 
 def open_collections(
-    pred_probs: Any, noisy_labels: Any, class_names: ClassNames | None, coder: LabelCoder | None = None
+    pred_probs: Any, noisy_labels: Any, class_names: ClassNames | None
 ) -> tuple[tuple[Block, ...], LabelCoder]:
     """Return the blocks and the coder of Dask probabilities and of labels, Dask's or in memory.
 
@@ -178,15 +164,12 @@ def open_collections(
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
     given = as_label_array(aligned)
     check_same_length(n_samples, len(given))
-    coder = coder or LabelCoder.for_labels(given, n_classes, names if class_names is None else class_names)
+    coder = LabelCoder.for_labels(given, n_classes, names if class_names is None else class_names)
+    of_arrays = delayed(lambda probs, own: Block.of_arrays(scale_rounded(probs), own))
     labels = np.split(coder.encode_small(given), np.cumsum(table.chunks[0])[:-1])
     blocks = tuple(
-        Block(delayed(_block)(part, own), len(own), n_classes, table.dtype)
+        Block(of_arrays(part, own), len(own), n_classes, table.dtype)
         for part, own in zip(table.to_delayed().ravel(), labels, strict=True)
         if len(own)
     )
-    return blocks, LabelCoder(coder.names, by_name=False)
-
-
-def _block(pred_probs: NDArray[Any], labels: NDArray[Any]) -> Block:
-    return Block.of_arrays(scale_rounded(pred_probs, stacklevel=2), labels)
+    return blocks, LabelCoder(coder.names)

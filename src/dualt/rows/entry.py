@@ -19,7 +19,6 @@ from dualt.validation import (
     check_probability_chunk,
     check_same_length,
     index_of,
-    scale_rounded,
 )
 
 # The page's script holds numbers as floats, which distinguish whole numbers up to here.
@@ -34,7 +33,6 @@ def as_posterior(
     noisy_labels: Any,
     class_names: ClassNames | None = None,
     *,
-    coder: LabelCoder | None = None,
     n_jobs: int | None = 1,
     on_progress: Progress | None = None,
     out_of_fold: bool | None = None,
@@ -46,7 +44,7 @@ def as_posterior(
     models a list of arrays, an array (n_models, n_samples, n_classes), or what `dualt.cross_fit` returns.
     `noisy_labels` is (n_samples,) or one-hot; a series is brought into the order of a data frame's index, and rows
     without a label (None, NaN, the empty text) are left out. `class_names` are in the order of the columns, by default
-    those of a data frame, else those of the labels; a `coder` that is given reads the labels, and has the names.
+    those of a data frame, else those of the labels.
 
     `on_progress` is called with how many rows of how many a pass has read. `out_of_fold`, whether the classifier had
     not seen the rows, and `determined`, whether an expert could always tell the class from the example, are by default
@@ -59,21 +57,18 @@ def as_posterior(
     if determined is None and isinstance(getattr(pred_probs, "determined", None), bool):
         determined = pred_probs.determined
     if is_dask(pred_probs):
-        blocks, coder = open_collections(pred_probs, noisy_labels, class_names, coder)
+        blocks, coder = open_collections(pred_probs, noisy_labels, class_names)
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, determined=determined)
     members, pred_probs, mean = _split_members(pred_probs)
     table, columns = as_probability_table(pred_probs)
-    table = scale_rounded(table, stacklevel=4) if mean is None else mean
+    table = table if mean is None else mean
     labels = as_label_array(align_labels(pred_probs, noisy_labels), missing=True)
     check_same_length(len(table), len(labels))
     missing = np.flatnonzero(is_missing(labels))
     if len(missing) == len(labels):
         raise LabelsError(f"Expected at least one label, got {len(labels):,} rows without.")
-    if coder is None:
-        known = np.delete(labels, missing) if len(missing) else labels
-        coder = LabelCoder.for_labels(known, table.shape[1], columns if class_names is None else class_names)
-    elif coder.n_classes != table.shape[1]:
-        raise LabelsError(f"Expected labels of {table.shape[1]} classes, one per column, got {coder.n_classes}.")
+    known = np.delete(labels, missing) if len(missing) else labels
+    coder = LabelCoder.for_labels(known, table.shape[1], columns if class_names is None else class_names)
     if members is not None and len(missing):
         members = np.delete(members, missing, axis=1)
     blocks = (Block.of_arrays(table, labels, missing=missing.tolist()),)
@@ -104,7 +99,6 @@ def _stacked(given: Any) -> NDArray[np.float32]:
     names: Any = None
     for number, probs in enumerate(given):
         table, columns = as_probability_table(probs)
-        table = scale_rounded(table, stacklevel=6)
         with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
             table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
         check_probability_chunk(table, 0)

@@ -23,7 +23,6 @@ from dualt.rows.summary import PosteriorSummary, merge, sample_rows, summarize
 from dualt.transition import chunk_rows
 from dualt.validation import ClassNames, check_n_jobs
 
-Rows: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 Chunk: TypeAlias = tuple[NDArray[Any], Codes]
 # Number of the block, number of the first row, probabilities, labels.
 Part: TypeAlias = tuple[int, int, NDArray[Any], NDArray[Any]]
@@ -31,8 +30,6 @@ Part: TypeAlias = tuple[int, int, NDArray[Any], NDArray[Any]]
 Progress: TypeAlias = Callable[[int, int], None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# From (probabilities, label codes) to pairs of classes, each as one number.
-PairsOf: TypeAlias = Callable[[NDArray[Any], Codes], NDArray[np.intp]]
 # A part has at most this many probabilities, so that the rows its summary goes back for are still in memory;
 # dividing a block among threads does not pay below the lower number.
 _PART_ENTRIES, _LEAST_ENTRIES = 1 << 27, 1 << 22
@@ -72,7 +69,7 @@ class Block:
         """Number of rows with a label."""
         return self.n_given - len(self.missing)
 
-    def read(self) -> Iterator[Rows]:
+    def read(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield the probabilities and labels of the rows that have a label: copies if some have none."""
         end, n_columns, missing = 0, self.n_classes, np.array(self.missing, np.intp)
         try:
@@ -195,15 +192,11 @@ class NoisyPosterior:
         few = self.summary.thinned(int(np.clip(_POWER_ENTRIES // self.n_classes, 512, 4096)))
         return likeliest_power(few.sample_rows, few.sample_labels)
 
-    @property
-    def sampled_rows(self) -> NDArray[np.int64]:
-        """Numbers of the rows to sample, ascending."""
-        return sample_rows(self.n_samples, self.n_classes) if self.sampled is None else self.sampled
-
     @cached_property
     def summary(self) -> PosteriorSummary:
         """The summary of all rows; the first use reads and validates them."""
-        kept, sampled = self._codes, self.sampled_rows
+        kept, sampled = self._codes, self.sampled
+        sampled = sample_rows(self.n_samples, self.n_classes) if sampled is None else sampled
 
         def summarize_part(part: Part) -> PosteriorSummary:
             number, low, probs, labels = part
@@ -269,7 +262,7 @@ class NoisyPosterior:
         rows = chunk_rows(self.n_classes, self.dtype.itemsize)
         return ordered_map(apply, self._cut(rows), self.n_jobs, at_once=_CHUNKS_AT_ONCE)
 
-    def count(self, pairs_of: PairsOf) -> NDArray[np.int64]:
+    def count(self, pairs_of: Callable[[NDArray[Any], Codes], NDArray[np.intp]]) -> NDArray[np.int64]:
         """Return counts (n_classes, n_classes) of the pairs that `pairs_of` finds in every chunk; see `count_pairs`."""
         return count_pairs(self.map(pairs_of), self.n_classes)
 

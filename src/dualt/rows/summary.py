@@ -80,12 +80,6 @@ class PosteriorSummary:
         """Share of rows whose largest probability is that of the given label."""
         return float(np.trace(self.counts) / self.n_samples)
 
-    @property
-    def mean_self_confidence(self) -> NDArray[np.float64]:
-        """Mean of p[j] over the rows given label j; NaN for a class without labels."""
-        with np.errstate(invalid="ignore"):
-            return self.confidence_sums * CONFIDENCE_UNIT / self.label_counts
-
 
 def merge(parts: Sequence[PosteriorSummary]) -> PosteriorSummary:
     """Return the summary of consecutive parts, at least one, each summarised with its `start` in the whole."""
