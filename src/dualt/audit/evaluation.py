@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.audit.design import Floats, Ints, Weights
+from dualt.audit.design import Floats, Ints
 from dualt.audit.intervals import ratio_intervals, share_intervals
 from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
@@ -47,7 +47,6 @@ class Accuracy(NamedTuple):
     estimate: float
     low: float
     high: float
-    standard_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +153,7 @@ def noisy_accuracy(
     checked = None
     if verified is not None:
         audit, true = check_rows(as_audit(verified), len(given), coder, given.take)
-        checked = audit.rows, true, audit.weights(len(given))
+        checked = audit.rows, true
     rate = None
     if matrix is not None:
         matrix = match_transition(matrix, None if estimate is None else estimate.class_names, coder.names)
@@ -183,9 +182,8 @@ def noisy_accuracy(
 
 
 def accuracy_by_audit(
-    predicted: Codes, given: Codes, rows: Ints, true: Codes, weights: Weights,
-    rival: Codes | None = None, level: float = 0.95,
-) -> Accuracy:  # fmt: skip
+    predicted: Codes, given: Codes, rows: Ints, true: Codes, rival: Codes | None = None, level: float = 0.95
+) -> Accuracy:
     """Return the accuracy by verified rows, with the help of the agreement with the given labels.
 
     With a `rival`, a second model's classes, the lead over it is returned instead.
@@ -193,18 +191,17 @@ def accuracy_by_audit(
     lead = _lead(predicted, rival, given)
     truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
     if rival is None:
-        found = share_intervals((truth[:, None], lead[rows, None], lead.mean(keepdims=True)), weights, level)
+        found = share_intervals((truth[:, None], lead[rows, None], lead.mean(keepdims=True)), len(given), level)
         return Accuracy(*(float(value[0]) for value in found))
     # Where both models agree the lead is known to be 0; elsewhere, −1 to 1 becomes 0 to 1 for the interval.
     differ = (predicted != rival).astype(np.float64)
     reach, differs = float(differ.mean()), differ[rows, None]
     if not differs.any():
-        return Accuracy(0.0, -reach, reach, reach)
+        return Accuracy(0.0, -reach, reach)
     lead = differ * (1 + lead) / 2
     part = differs * (1 + truth[:, None]) / 2, lead[rows, None], lead.mean(keepdims=True)
-    found = ratio_intervals(part, (differs, differs, differ.mean(keepdims=True)), weights, level)
-    estimate, low, high = ((2 * float(value[0]) - 1) * reach for value in found[:3])
-    return Accuracy(estimate, low, high, 2 * float(found.standard_error[0]) * reach)
+    found = ratio_intervals(part, (differs, differs, differ.mean(keepdims=True)), len(given), level)
+    return Accuracy(*((2 * float(value[0]) - 1) * reach for value in found))
 
 
 def accuracy_through_transition(

@@ -213,7 +213,6 @@ def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[
         "title": "Labels to review",
         "blind": False,
         "known": [[place, known[row]] for place, row in enumerate(rows) if row in known],
-        "more": {},
         "columns": ["index", "id", "old", "new"],
         "action": "Download corrected labels",
     }
@@ -224,7 +223,6 @@ def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]
     rows, true = audit.rows.tolist(), audit.true.tolist()
     codes = {str(code): code for code in range(len(issues.class_names))}
     codes |= {name: code for code, name in enumerate(issues.class_names)}
-    more = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
     ids = list(audit.ids or ()) if issues.row_ids is None else [str(issues.row_ids[row]) for row in rows]
     return rows, {
         "key": "audit",
@@ -232,8 +230,7 @@ def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]
         "blind": True,
         "index": rows,
         "known": [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes],
-        "more": more,
-        "columns": ["index", *(["id"] if ids else []), "given", "true", *more],
+        "columns": ["index", *(["id"] if ids else []), "given", "true"],
         "ids": ids or None,
         "action": "Download verified labels",
     }
