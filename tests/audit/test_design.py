@@ -1,9 +1,9 @@
-"""Draws against laws: equal chances, batches that contain each other, and how many labels a half-width needs."""
+"""Draws against laws: equal chances and batches that contain each other."""
 
 import numpy as np
 import pytest
 
-from dualt.audit.design import draw_rows, labels_needed
+from dualt.audit.design import draw_rows
 
 ROWS = np.arange(10, 1010)
 
@@ -30,12 +30,3 @@ def test_every_row_has_the_same_chance_in_one_batch_or_two(later_seed):
         first = draw_rows(np.arange(40), 6, seed)
         drawn[draw_rows(np.arange(40), 10, seed + later_seed, first)] += 1 / 2000
     np.testing.assert_allclose(drawn, 0.25, atol=0.05)
-
-
-def test_as_many_labels_are_needed_as_reach_the_half_width():
-    assert labels_needed(0.05, 10_000) == pytest.approx(384 / (1 + 384 / 10_000), abs=1)
-    assert labels_needed(1e-9, 10_000) == 10_000
-    assert labels_needed(0.02, 10_000, 0.01, 100) == 100, "reached"
-    half = 0.98 * np.sqrt((1 - 100 / 10_000) / 100)
-    needed = labels_needed(half / 2, 10_000, half, 100)
-    assert 0.98 * np.sqrt((1 - needed / 10_000) / needed) == pytest.approx(half / 2, rel=0.01)

@@ -37,14 +37,6 @@ def test_verified_labels_bring_the_estimate_nearer_to_the_truth(folder):
     assert dualt.l1_error(helped["transition"], truth) < 0.7 * dualt.l1_error(plain["transition"], truth)
 
 
-def test_a_draw_says_what_a_target_needs(folder):
-    told = json.loads(run("audit", "labels.npy", "--size", 100, "-o", "audit.csv", "--target", "0.03", "--json").stdout)
-    assert (told["drawn"], told["verified"]) == (100, 0)
-    assert 10 <= told["target"]["needed"] == told["target"]["missing"]
-    shown = run("audit", "labels.npy", "-o", "b.csv", "--target", "0.03").stdout
-    assert "±3 percentage points need at most" in shown
-
-
 @pytest.mark.parametrize("options", [[], ["--probs", "probs.npy"]])
 def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, options):
     run("audit", "labels.npy", "--size", 100, "-o", "audit.csv", *options)
@@ -52,12 +44,11 @@ def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, optio
     before = {row["index"]: row["true"] for row in read_rows("audit.csv")}
     run("audit", "labels.npy", "-o", "audit.csv", *options, code=2)
     assert {row["index"]: row["true"] for row in read_rows("audit.csv")} == before
-    more = ["audit", "labels.npy", "-o", "audit.csv", "--more", 80, "--target", "0.02", *options]
+    more = ["audit", "labels.npy", "-o", "audit.csv", "--more", 80, *options]
     told = json.loads(run(*more, "--json").stdout)
     assert (told["drawn"], told["verified"]) == (180, 100)
     rate = (np.load("labels.npy") != np.load("clean.npy")).mean()
-    assert told["reached"]["low"] < rate < told["reached"]["high"]
-    assert told["target"]["missing"] == told["target"]["needed"] - 100 > 0
+    assert told["reached"][0] < rate < told["reached"][1]
     after = {row["index"]: row["true"] for row in read_rows("audit.csv")}
     assert before.items() <= after.items()
     assert sum(true == "" for true in after.values()) == 80
@@ -65,8 +56,7 @@ def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, optio
     result = run("estimate", "probs.npy", "labels.npy", "--verified", "audit.csv", "--json")
     low, high = json.loads(result.stdout)["noise_rate_interval"]
     assert low < rate < high
-    done = run("audit", "labels.npy", "-o", "audit.csv", "--more", 0, "--target", "0.3", *options)
-    assert "are reached" in done.stdout
+    done = run("audit", "labels.npy", "-o", "audit.csv", "--more", 0, *options)
     assert "180 verified labels" in done.stdout
     assert "All 180 labels of audit.csv are verified:\n dualt estimate" in done.stdout
 
@@ -118,7 +108,6 @@ def test_an_audit_of_other_labels_is_refused_where_rows_have_none(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "2"], "--target"),
         (["--more", 5], "new.csv"),
         (["--probs", "prob.npy"], "No such file: prob.npy"),
         (["--more", 5, "--size", 5], "got both"),

@@ -66,7 +66,7 @@ def test_json_of_any_size_is_not_read(tmp_path):
         io.load_transition(tmp_path / "t.json")
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "feather", "npy", "npz"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "npy", "npz"])
 def test_a_damaged_file_is_read_or_refused_with_one_error_that_names_it(tmp_path, ending):
     path, rng = tmp_path / f"t.{ending}", np.random.default_rng(0)
     frame = pd.DataFrame({"p_a": [0.25, 0.5], "p_b": [0.75, 0.5], "label": ["a", 'b "c"']})

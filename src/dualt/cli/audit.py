@@ -30,7 +30,6 @@ def audit(
     features: options.Features = None,
     size: Annotated[int | None, Option(help=f"How many labels to check. Default: {_SIZE}, or all.")] = None,
     more: Annotated[int | None, Option(help="Add this many to --output, which keeps its true labels.")] = None,
-    target: Annotated[float | None, Option(help="Half-width to reach for the noise rate, such as 0.02.")] = None,
     random_state: options.RandomState = 0,
     label: options.LabelColumn = None,
     id_column: options.IdColumn = None,
@@ -51,12 +50,9 @@ def audit(
     Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
     from dualt.cli.inputs import is_raw, opened, warn_missing
-    from dualt.validation import check_fraction
 
     if more is not None and size is not None:
         raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
-    if target is not None:
-        check_fraction(target, "--target")
     learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
     has_probs = probs is not None or bool(features) or is_raw(data, learning)
@@ -85,7 +81,6 @@ def audit(
         found.to_report(
             report,
             images=images or (None if text else data.image_folder),
-            texts=learning.text_file,
             columns=examples.columns,
             audit=sheet,
             command=again("estimate", "--verified", "audit-review.csv", first=first, without=without),
@@ -93,17 +88,23 @@ def audit(
         )
     backup = None if earlier is None else keep_backup(output)  # a person may have added columns
     sheet.save(output)
-    content, sentences = _progress(sheet, len(labelled), reached, target)
+    n_drawn, n_verified = len(sheet.rows), len(sheet.filled)
     if as_json:
         written = {"output": output, "report": report, "backup": backup}
-        paths = {name: path and str(path) for name, path in written.items()}
-        print_json(paths | {"indices": sheet.rows.tolist()} | content)
+        content = {"indices": sheet.rows.tolist(), "drawn": n_drawn, "verified": n_verified, "reached": reached}
+        print_json({name: path and str(path) for name, path in written.items()} | content)
         return
-    n_open = len(sheet.rows) - len(sheet.filled)
+    n_open, sentences = n_drawn - n_verified, []
+    if reached is not None:
+        low, high = reached
+        sentences.append(
+            f"{low:.1%} to {high:.1%} of the labels are wrong: {n_verified:,} verified labels determine the noise rate"
+            f" to ±{50 * (high - low):.1f} percentage points. Four times as many would halve that."
+        )
     sentences += [] if backup is None else [f"The earlier file is kept as {backup}."]
     wish = f"{n_open:,} label{'s' * (n_open != 1)} to check in {output}: fill in the column 'true', then"
     step = again("estimate", "--verified", str(output), first=first, without=without)
-    sentences += [wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified:", f" {step}"]
+    sentences += [wish if n_open else f"All {n_drawn:,} labels of {output} are verified:", f" {step}"]
     if report is not None and n_open:
         sentences.append(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
     say("\n".join(sentences))
@@ -198,32 +199,3 @@ def _reached(
     is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)[:, None]
     interval = dualt.audit.intervals.share_intervals((is_wrong, 0 * is_wrong, 0 * is_wrong[0]), len(given))
     return float(interval.low[0]), float(interval.high[0])
-
-
-def _progress(
-    sheet: dualt.audit.Sheet, n_labelled: int, reached: tuple[float, float] | None, target: float | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what is drawn, verified and reached, and how many labels the target needs, as data and in sentences."""
-    n_verified, half_width, sentences = len(sheet.filled), None, []
-    content: dict[str, Any] = {"drawn": len(sheet.rows), "verified": n_verified}
-    if reached is not None:
-        low, high = reached
-        half_width = (high - low) / 2
-        content["reached"] = {"low": low, "high": high, "half_width": half_width}
-        sentences.append(
-            f"{low:.1%} to {high:.1%} of the labels are wrong: {n_verified:,} verified labels determine the noise rate"
-            f" to ±{100 * half_width:.1f} percentage points."
-        )
-    if target is None:
-        return content, sentences
-    needed = dualt.audit.design.labels_needed(target, n_labelled, half_width, n_verified)
-    wish = f"±{100 * target:g} percentage points"
-    missing = needed if half_width is None else max(needed - n_verified, 0)
-    content["target"] = {"half_width": target, "needed": needed, "missing": missing}
-    if half_width is None:
-        said = f"need at most {needed:,} verified labels; the first batch will show how many."
-    elif half_width <= target:
-        said = "are reached."
-    else:
-        said = f"need about {needed:,} verified labels: {missing:,} more."
-    return content, [*sentences, f"{wish} {said}"]

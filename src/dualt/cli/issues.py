@@ -65,7 +65,7 @@ def issues(
             matrix, names = dualt.io.load_transition(transition)
             source = dualt.transition.match_transition(matrix, names, examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
-        page = {} if report is None else _page_options(data, learning, examples, found, show)
+        page = {} if report is None else _page_options(data, examples, found, show)
     if images is not None and images.is_dir():
         files = dualt.report.previews.match_files(images, len(found), found.ids)
         found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
@@ -116,10 +116,8 @@ def _next_steps(
     return steps if output is not None else steps | {again(None, "-o", "issues.csv"): "all of them, as a table"}
 
 
-def _page_options(
-    data: Data, learning: Learning, examples: Examples, found: dualt.LabelIssues, show: str | None
-) -> dict[str, Any]:
-    """Return what the page shows beside the issues: the title, the texts and columns, and the command to run next."""
+def _page_options(data: Data, examples: Examples, found: dualt.LabelIssues, show: str | None) -> dict[str, Any]:
+    """Return what the page shows beside the issues: the title, the columns, and the command to run next."""
     from dualt.cli.inputs import read_column
     from dualt.issues.scores import second_likeliest
 
@@ -136,7 +134,6 @@ def _page_options(
     command = shlex.join(["dualt", "apply-review", str(labels), "suspects-review.csv", *options, *target])
     return {
         "title": f"Labels of {labels.name}",
-        "texts": learning.text_file,
         "columns": columns,
         "written": examples.written,
         "second": dict(zip(doubtful.tolist(), second, strict=True)),

@@ -29,9 +29,7 @@ Level = Annotated[float, Option("--level", help="Level of the confidence interva
 Classes = Annotated[Path | None, Option("--classes", help="Class names in column order, one per line.")]
 LabelColumn = Annotated[str | None, Option("--label", help="Name of the label column in a table.")]
 IdColumn = Annotated[str | None, Option("--id", help="Name of the id column in a table.")]
-Text = Annotated[
-    str | None, Option("--text", help="Columns of texts to learn from and show; or a file of lines to show.")
-]
+Text = Annotated[str | None, Option("--text", help="Columns of texts to learn from and show: 'subject,message'.")]
 Features = Annotated[str | None, Option("--features", help="Columns of numbers, categories: 'x_*', 'a,b'; or emb.npy.")]
 Images = Annotated[Path | None, Option("--images", help="For the page: a folder of files named by id or row, or .npy.")]
 MergeLabels = Annotated[
@@ -167,14 +165,9 @@ class Learning:
     merge_labels: MergeLabels = False
 
     @property
-    def text_file(self) -> Path | None:
-        """The file that `--text` names, if it does not name columns."""
-        return Path(self.text) if self.text is not None and Path(self.text).is_file() else None
-
-    @property
     def text_columns(self) -> list[str]:
         """The columns that `--text` names."""
-        return [] if self.text is None or self.text_file else [name.strip() for name in self.text.split(",")]
+        return [] if self.text is None else [name.strip() for name in self.text.split(",")]
 
 
 @dataclass(frozen=True)

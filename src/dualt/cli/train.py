@@ -44,7 +44,7 @@ def train(
     folder: Annotated[Path, options.output_option(help="Folder for the model, the run and its checkpoints.")],
     label: options.LabelColumn = None,
     id_column: options.IdColumn = None,
-    text: Annotated[str | None, Option(help="Columns of texts to learn from: 'subject,message'.")] = None,
+    text: options.Text = None,
     features: Annotated[
         str | None, Option(help="Columns of numbers and categories. Default without --text: all.")
     ] = None,

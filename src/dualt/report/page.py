@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,8 +26,6 @@ from dualt.results.claims import footnote, headline
 from dualt.rows.entry import positions
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.votes import Votes
@@ -43,28 +41,8 @@ _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js",
             "keys.js", "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
 
 
-class ReportOptions(TypedDict, total=False):
-    """The options of a report; see `render_report`."""
-
-    audit: Sheet | None
-    images: Any
-    texts: Sequence[str] | str | Path | None
-    columns: Mapping[str, Sequence[Any]] | None
-    notes: Mapping[int, Sequence[str]] | None
-    second: Mapping[int, tuple[int, float]] | None
-    command: str | None
-    written: Sequence[str] | None
-    votes: Votes | None
-    reviewed: Mapping[int, str] | None
-    level: float
-    title: str
-
-
 def write_report(
-    path: str | Path,
-    estimate: TransitionEstimate | None,
-    issues: LabelIssues | None = None,
-    **options: Unpack[ReportOptions],
+    path: str | Path, estimate: TransitionEstimate | None, issues: LabelIssues | None = None, **options: Any
 ) -> None:
     """Write the page to `path`, whole or not at all; `render_report` describes the options."""
     page = render_report(estimate, issues, **options)
@@ -78,7 +56,7 @@ def render_report(
     *,
     audit: Sheet | None = None,
     images: Any = None,
-    texts: Sequence[str] | str | Path | None = None,
+    texts: Sequence[str] | None = None,
     columns: Mapping[str, Sequence[Any]] | None = None,
     notes: Mapping[int, Sequence[str]] | None = None,
     second: Mapping[int, tuple[int, float]] | None = None,
@@ -103,8 +81,8 @@ def render_report(
     audit
         The sheet of `dualt audit`: listed instead of the suspects, and the label is shown once the class was chosen.
     images, texts
-        What the examples look like, as `image_previews` takes it, or what they say: one text per row, or a file with
-        one per line. Default: `issues.texts`.
+        What the examples look like, as `image_previews` takes it, or what they say: one text per row. Default:
+        `issues.texts`.
     columns
         Other columns to show beside each example, by name: one value per row.
     notes, second
@@ -274,8 +252,8 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
         raise InputError("Expected images or texts for the page, got both.")
     if images is not None:
         names = issues.row_ids if issues.images is None else issues.images
-        return image_previews(images, rows, n_samples=len(issues), ids=names)._asdict()
-    return {"kind": None} if texts is None else text_previews(texts, rows, n_samples=len(issues))._asdict()
+        return image_previews(images, rows, n_samples=len(issues), ids=names)
+    return {"kind": None} if texts is None else text_previews(texts, rows, n_samples=len(issues))
 
 
 def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
