@@ -81,7 +81,10 @@ def test_a_cluster_reads_the_files(folder):
         (["issues", "probs.npy", "labels.npy", "--top", "3", "--threshold", "0.5"], "got both"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "absent"], "absent"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "empty"], "empty"),
-        (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--text", "names.txt"], "a table that ends in"),
+        (
+            ["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--text", "names.txt"],
+            "Expected a table",
+        ),
         (["issues", "probs.npy", "labels.npy", "-o", "nowhere/i.csv"], "does not exist"),
         (["apply-review", "labels.npy", "other.csv", "-o", "out/c.npy"], "got '7'"),
         (["apply-review", "labels.npy", "probs.npy", "-o", "out/c.npy"], "probs.npy"),

@@ -13,12 +13,11 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.intp]
 
 
-def draw_rows(rows: Ints, total: int, seed: int, earlier: Ints | None = None) -> Ints:
-    """Return `total` of the `rows`, drawn at random without replacement: those of `earlier` batches, and others.
+def draw_rows(rows: Ints, size: int, seed: int, earlier: Ints | None = None) -> Ints:
+    """Return `size` of the `rows` that are not in `earlier` batches, drawn at random without replacement.
 
     A batch drawn at random from the rows that are left makes one simple random sample with the earlier ones.
     """
     # Not the random numbers that labels were made with by the same seed.
     order = rows[np.argsort(stream(seed, "audit rows").random(len(rows)), kind="stable")]
-    first = order[:0] if earlier is None else earlier
-    return np.concatenate((first, order[~np.isin(order, first)]))[:total]
+    return order[:size] if earlier is None else order[~np.isin(order, earlier)][:size]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from dualt.labels import Codes, LabelCoder, as_label_array, as_text_array, short
 from dualt.rows.chunks import entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import align_labels, index_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _NEEDED = ("index", "given", "true")
 # The four parameters of the calibration cannot be fitted to fewer rows.
@@ -99,88 +102,62 @@ def as_audit(verified: Any) -> Audit:
     return Audit(rows, true)
 
 
-@dataclass(frozen=True, eq=False)
-class Sheet:
-    """The rows of an audit, with labels as texts; `true` is empty where nobody has looked yet."""
+def new_sheet(
+    rows: Ints,
+    labels: NDArray[Any],
+    ids: Sequence[str] | None = None,
+    texts: Sequence[str] | None = None,
+    earlier: DataFrame | None = None,
+) -> DataFrame:
+    """Return the table of these rows to fill in, below that of an `earlier` batch; other columns are of all rows."""
+    import pandas as pd
 
-    rows: Ints
-    given: NDArray[np.str_]
-    true: NDArray[np.str_]
-    ids: Sequence[str] | None = None
-    texts: Sequence[str] | None = None
-
-    @classmethod
-    def of_rows(
-        cls,
-        rows: Ints,
-        labels: NDArray[Any],
-        ids: Sequence[str] | None = None,
-        texts: Sequence[str] | None = None,
-        earlier: Sheet | None = None,
-    ) -> Sheet:
-        """Return the sheet of these rows, with the true labels of an `earlier` one; other columns are of all rows."""
-        named = (None if column is None else [column[row] for row in rows.tolist()] for column in (ids, texts))
-        known = {} if earlier is None else dict(zip(earlier.rows.tolist(), earlier.true.tolist(), strict=True))
-        true = np.array([known.get(row, "") for row in rows.tolist()])
-        return cls(rows, labels[rows].astype(str), true, *named)
-
-    @property
-    def filled(self) -> NDArray[np.intp]:
-        """Places of the rows that were verified."""
-        return np.flatnonzero(self.true != "")
-
-    def audit(self) -> Audit:
-        """Return the rows that were verified."""
-        if not len(self.filled):
-            raise InputError("Expected true labels in the column 'true' of the audit, got none: fill some in.")
-        from dualt.io.table_columns import labels_of
-
-        given, true = labels_of(self.given.tolist()), self.true[self.filled]
-        # If the given labels are names, a true '3' is a name too.
-        true = true if given.dtype.kind == "U" else labels_of(true.tolist())
-        return Audit(self.rows[self.filled], true, given[self.filled])
-
-    def save(self, path: str | Path) -> None:
-        """Write the table, with cells guarded against being taken for formulas."""
-        import pandas as pd
-
-        from dualt.io.tables import write_table
-
-        columns = {"index": self.rows, "id": self.ids, "text": self.texts, "given": self.given, "true": self.true}
-        known = {name: column for name, column in columns.items() if column is not None}
-        write_table(path, pd.DataFrame(known), guarded=True)
+    named = {"id": ids, "text": texts}
+    known = {name: [column[row] for row in rows.tolist()] for name, column in named.items() if column is not None}
+    sheet = pd.DataFrame({"index": rows, **known, "given": labels[rows].astype(str), "true": ""})
+    return sheet if earlier is None else pd.concat([earlier, sheet], ignore_index=True).fillna("")
 
 
-def read_audit(path: str | Path) -> Audit:
-    """Return the verified rows of a file that `dualt audit` or its page wrote; rows not filled in are left out."""
-    return read_sheet(path).audit()
-
-
-def read_sheet(path: str | Path) -> Sheet:
+def read_sheet(path: str | Path) -> DataFrame:
     """Read the table of an audit, verified or not yet; a row that comes again with the same true label counts once."""
     from dualt.io.tables import read_table
 
     frame = read_table(path, guarded=True).fillna("").astype(str)
     frame.columns = [str(name).strip().lower() for name in frame.columns]
-    header = ",".join(frame.columns)
-    if not frame.columns.is_unique or not {*_NEEDED} <= {*frame.columns}:
-        raise InputError(f"Expected the header {','.join(_NEEDED)} in {path}, each column once, got {header!r}.")
-    frame = frame.apply(lambda column: column.str.strip())
-    frame = frame[(frame != "").any(axis=1)].drop_duplicates(["index", "true"])
+    header, needed = ",".join(frame.columns), [*_NEEDED]
+    if not frame.columns.is_unique or not {*needed} <= {*frame.columns}:
+        raise InputError(f"Expected the header {','.join(needed)} in {path}, each column once, got {header!r}.")
+    frame[needed] = frame[needed].apply(lambda column: column.str.strip())
+    frame = frame[(frame[needed] != "").any(axis=1)].drop_duplicates(["index", "true"])
     # An empty copy of a row that was verified adds nothing; two true labels stay, to be refused where they are counted.
     frame = frame[(frame["true"] != "") | ~frame["index"].duplicated(keep=False)]
     if frame.empty:
         raise InputError(f"Expected the rows of an audit below the header of {path}, got none.")
     if "stratum" in frame and frame["stratum"].nunique() > 1:
         raise InputError(f"Expected rows drawn with equal chances in {path}, got several strata. Draw a new audit.")
-
     bad = frame["index"][~frame["index"].str.fullmatch("[0-9]{1,15}")]
     if len(bad):
         at = bad.index[0] + 2
         raise InputError(f"Expected a whole number as index in line {at} of {path}, got {bad.iloc[0]!r}.")
-    rows = np.asarray(frame["index"].to_numpy(np.intp))
-    given, true = (as_text_array(frame[name].tolist()) for name in ("given", "true"))
-    return Sheet(rows, given, true, frame["id"].tolist() if "id" in frame else None)
+    return frame.astype({"index": np.intp})
+
+
+def audit_of(sheet: DataFrame) -> Audit:
+    """Return the rows of a sheet that were verified."""
+    from dualt.io.table_columns import labels_of
+
+    filled = (sheet["true"] != "").to_numpy()
+    if not filled.any():
+        raise InputError("Expected true labels in the column 'true' of the audit, got none: fill some in.")
+    given, true = labels_of(sheet["given"].tolist()), sheet["true"][filled].tolist()
+    # If the given labels are names, a true '3' is a name too.
+    known = as_text_array(true) if given.dtype.kind == "U" else labels_of(true)
+    return Audit(sheet["index"].to_numpy()[filled], known, given[filled])
+
+
+def read_audit(path: str | Path) -> Audit:
+    """Return the verified rows of a file that `dualt audit` or its page wrote; rows not filled in are left out."""
+    return audit_of(read_sheet(path))
 
 
 def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> None:

@@ -13,10 +13,11 @@ import dualt
 from dualt.cli import options
 from dualt.cli.terminal import again, print_json, say
 from dualt.errors import DualtError, InputError, LabelsError
-from dualt.files import check_readable, keep_backup
+from dualt.files import check_readable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from pandas import DataFrame
 
 _SIZE = 200
 
@@ -62,7 +63,7 @@ def audit(
     earlier = None if more is None else _read_earlier(output, given)
     if earlier is None:
         _refuse_filled(output)
-    total = _total(size, more, earlier, len(labelled))
+    n_new = _batch_size(size, more, earlier, len(labelled))
     found = None
     if probs is not None or report is not None:
         with opened(data, learning) as examples:
@@ -71,9 +72,9 @@ def audit(
     else:
         warn_missing(labelled, len(given))
         reached = _reached(given[labelled], labelled, earlier)
-    before = None if earlier is None else earlier.rows
-    drawn = dualt.audit.design.draw_rows(labelled, total, random_state, before)
-    sheet = dualt.audit.Sheet.of_rows(drawn, given, ids, texts, earlier)
+    before = None if earlier is None else earlier["index"].to_numpy()
+    drawn = dualt.audit.design.draw_rows(labelled, n_new, random_state, before)
+    sheet = dualt.audit.new_sheet(drawn, given, ids, texts, earlier)
     first, without = None if has_probs else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
         first, without = str(probs), [*without, "--probs"]
@@ -86,13 +87,11 @@ def audit(
             command=again("estimate", "--verified", "audit-review.csv", first=first, without=without),
             title=f"Labels of {labels.name}",
         )
-    backup = None if earlier is None else keep_backup(output)  # a person may have added columns
-    sheet.save(output)
-    n_drawn, n_verified = len(sheet.rows), len(sheet.filled)
+    dualt.io.write_table(output, sheet, guarded=True)
+    n_drawn, n_verified = len(sheet), int((sheet["true"] != "").sum())
     if as_json:
-        written = {"output": output, "report": report, "backup": backup}
-        content = {"indices": sheet.rows.tolist(), "drawn": n_drawn, "verified": n_verified, "reached": reached}
-        print_json({name: path and str(path) for name, path in written.items()} | content)
+        written = {"output": str(output), "report": report and str(report), "indices": sheet["index"].tolist()}
+        print_json({**written, "drawn": n_drawn, "verified": n_verified, "reached": reached})
         return
     n_open, sentences = n_drawn - n_verified, []
     if reached is not None:
@@ -101,7 +100,6 @@ def audit(
             f"{low:.1%} to {high:.1%} of the labels are wrong: {n_verified:,} verified labels determine the noise rate"
             f" to ±{50 * (high - low):.1f} percentage points. Four times as many would halve that."
         )
-    sentences += [] if backup is None else [f"The earlier file is kept as {backup}."]
     wish = f"{n_open:,} label{'s' * (n_open != 1)} to check in {output}: fill in the column 'true', then"
     step = again("estimate", "--verified", str(output), first=first, without=without)
     sentences += [wish if n_open else f"All {n_drawn:,} labels of {output} are verified:", f" {step}"]
@@ -110,17 +108,17 @@ def audit(
     say("\n".join(sentences))
 
 
-def _total(size: int | None, more: int | None, earlier: dualt.audit.Sheet | None, n_labelled: int) -> int:
-    """Return how many rows are to be drawn, including those of earlier batches."""
+def _batch_size(size: int | None, more: int | None, earlier: DataFrame | None, n_labelled: int) -> int:
+    """Return how many rows are to be drawn."""
     if size is not None and not 1 <= size <= n_labelled:
         raise InputError(f"Expected --size from 1 to {n_labelled:,}, the number of labels, got {size:,}.")
     if more is None or earlier is None:
         return min(_SIZE, n_labelled) if size is None else size
-    n_before = len(earlier.rows)
-    if not 0 <= more <= n_labelled - n_before:
-        left = f"{n_labelled - n_before:,} of {n_labelled:,} labels that are not drawn yet"
+    n_left = n_labelled - len(earlier)
+    if not 0 <= more <= n_left:
+        left = f"{n_left:,} of {n_labelled:,} labels that are not drawn yet"
         raise InputError(f"Expected --more from 0 to the {left}, got {more:,}.")
-    return n_before + more
+    return more
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:
@@ -162,7 +160,7 @@ def _refuse_filled(output: Path) -> None:
     n_filled = 0
     if output.exists():
         with suppress(DualtError):
-            n_filled = len(dualt.audit.read_sheet(output).filled)
+            n_filled = int((dualt.audit.read_sheet(output)["true"] != "").sum())
     if n_filled:
         raise InputError(
             f"Expected a new file to draw into, got {output} with {n_filled:,} verified labels, which would be lost."
@@ -170,10 +168,10 @@ def _refuse_filled(output: Path) -> None:
         )
 
 
-def _read_earlier(output: Path, given: NDArray[Any]) -> dualt.audit.Sheet:
+def _read_earlier(output: Path, given: NDArray[Any]) -> DataFrame:
     """Return the sheet to add to, drawn from these labels."""
     sheet = dualt.audit.read_sheet(output)
-    for row, before in zip(sheet.rows.tolist(), sheet.given.tolist(), strict=True):
+    for row, before in zip(sheet["index"], sheet["given"], strict=True):
         now = str(given[row]).strip() if row < len(given) else "no such row"  # blanks are lost in the sheet
         if now != before:
             raise LabelsError(
@@ -186,14 +184,14 @@ def _read_earlier(output: Path, given: NDArray[Any]) -> dualt.audit.Sheet:
 def _reached(
     given: NDArray[Any],
     labelled: NDArray[Any],
-    earlier: dualt.audit.Sheet | None,
+    earlier: DataFrame | None,
     posterior: dualt.rows.NoisyPosterior | None = None,
     estimate: dualt.TransitionEstimate | None = None,
 ) -> tuple[float, float] | None:
     """Return the interval of the noise rate by the labels that are verified so far, None if there are too few."""
-    if earlier is None or len(earlier.filled) < dualt.audit.verified.LEAST:
+    if earlier is None or (earlier["true"] != "").sum() < dualt.audit.verified.LEAST:
         return None
-    verified = earlier.audit().among(labelled)
+    verified = dualt.audit.audit_of(earlier).among(labelled)
     if posterior is not None and estimate is not None:
         return dualt.estimators.estimate_verified(posterior, estimate, verified).noise_rate_interval()
     is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)[:, None]

@@ -46,7 +46,7 @@ def evaluate(
         names = own if names is None else names
         noise = dualt.transition.match_transition(noise, own, names)
     sheet = None if verified is None else dualt.audit.read_sheet(verified)
-    audit = None if sheet is None else sheet.audit()
+    audit = None if sheet is None else dualt.audit.audit_of(sheet)
     given = dualt.io.load_labels(labels, column=label, missing=True)
     models = {path: _predictions(path) for path in (predictions, against) if path is not None}
     for path, model in models.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import dualt
 from dualt import io
-from dualt.audit import Sheet, read_sheet
+from dualt.audit import audit_of, read_sheet
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
 from dualt.cli.terminal import progress, running
 from dualt.datasets.images import load_readable
@@ -120,7 +120,7 @@ def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionE
     if estimation.verified is None:
         return chosen
     sheet = read_sheet(estimation.verified)
-    audit = sheet.audit() if posterior.labelled is None else sheet.audit().among(posterior.labelled)
+    audit = audit_of(sheet) if posterior.labelled is None else audit_of(sheet).among(posterior.labelled)
     corrected = estimate_verified(posterior, chosen, audit)
     warn_verified(len(corrected.audit or ()), sheet, estimation.verified)
     return corrected
@@ -139,10 +139,10 @@ def warn_missing(labelled: NDArray[Any] | None, n_rows: int) -> None:
         _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
 
-def warn_verified(n_verified: int, sheet: Sheet | None, path: Path | None) -> None:
+def warn_verified(n_verified: int, sheet: Sized | None, path: Path | None) -> None:
     """Say on stderr how many rows of an audit's file, if there is one, are filled in."""
     if sheet is not None:
-        _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
+        _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet):,}", path)
 
 
 def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:

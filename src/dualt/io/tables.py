@@ -180,10 +180,10 @@ def _parquet_parts(path: Path, n_cells: int | None) -> Iterator[DataFrame]:
     from pandas import RangeIndex
 
     with naming_extra("Reading Parquet tables"):
-        from pyarrow.parquet import ParquetFile
+        from pyarrow import parquet
 
     # With `pre_buffer`, pyarrow keeps all that it has read of the file.
-    file = ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
     n_columns = len(file.schema_arrow) or 1
     for table in [file.read()] if n_cells is None else file.iter_batches(max(n_cells // n_columns, 1)):
         frame: DataFrame = table.to_pandas()

@@ -17,15 +17,16 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dualt import __version__
-from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.labels import visible_name
-from dualt.report.previews import cut, image_previews, text_previews
+from dualt.report.previews import cut, image_previews
 from dualt.results.claims import footnote, headline
 from dualt.rows.entry import positions
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
     from dualt.votes import Votes
@@ -34,8 +35,8 @@ MAX_LISTED = 10_000
 # A larger matrix is shown for its most confused classes, and one column gathers the others.
 _MATRIX_CLASSES = 30
 _N_LIKELY, _N_CONFUSIONS = 8, 12
-# Characters of one value of another column.
-_CELL = 500
+# Characters of a text, and of one value of another column.
+_TEXT, _CELL = 2_000, 500
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
 _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js",
             "keys.js", "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
@@ -54,7 +55,7 @@ def render_report(
     estimate: TransitionEstimate | None,
     issues: LabelIssues | None = None,
     *,
-    audit: Sheet | None = None,
+    audit: DataFrame | None = None,
     images: Any = None,
     texts: Sequence[str] | None = None,
     columns: Mapping[str, Sequence[Any]] | None = None,
@@ -196,18 +197,19 @@ def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[
     }
 
 
-def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]]:
+def _audit(audit: DataFrame, issues: LabelIssues) -> tuple[list[int], dict[str, Any]]:
     """Return the rows to verify, counted in the data that they were drawn from, and the classes found before."""
-    rows, true = audit.rows.tolist(), audit.true.tolist()
+    rows, true = audit["index"].tolist(), audit["true"].tolist()
     codes = {str(code): code for code in range(len(issues.class_names))}
     codes |= {name: code for code, name in enumerate(issues.class_names)}
-    ids = list(audit.ids or ()) if issues.row_ids is None else [str(issues.row_ids[row]) for row in rows]
+    ids = audit["id"].tolist() if "id" in audit else []
+    ids = ids if issues.row_ids is None else [str(issues.row_ids[row]) for row in rows]
     return rows, {
         "key": "audit",
         "title": "Labels to check",
         "blind": True,
         "index": rows,
-        "known": [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes],
+        "known": [[place, codes[label]] for place, label in enumerate(true) if label in codes],
         "columns": ["index", *(["id"] if ids else []), "given", "true"],
         "ids": ids or None,
         "action": "Download verified labels",
@@ -253,7 +255,11 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
     if images is not None:
         names = issues.row_ids if issues.images is None else issues.images
         return image_previews(images, rows, n_samples=len(issues), ids=names)
-    return {"kind": None} if texts is None else text_previews(texts, rows, n_samples=len(issues))
+    if texts is None:
+        return {"kind": None}
+    if len(texts) != len(issues):
+        raise InputError(f"Expected {len(issues):,} texts, one per label, got {len(texts):,}.")
+    return {"kind": "text", "previews": [cut(str(texts[row]), _TEXT) for row in rows]}
 
 
 def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:

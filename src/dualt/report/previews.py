@@ -14,7 +14,6 @@ from dualt.errors import InputError
 from dualt.io.image_folder import match_names
 from dualt.io.load import load_array
 
-TEXT_LIMIT = 2_000
 # Bytes of all pictures together, and of one.
 TOTAL_LIMIT, PICTURE_LIMIT = 75 * 2**20, 2**20
 # Longest sides of a picture: the first at which it takes no more bytes than it may.
@@ -66,13 +65,6 @@ def image_previews(
     pixels = pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels
     shown = [_data_uri(Image.fromarray(pixels[row]), allowed) for row in rows]
     return {"kind": "image", "previews": shown, "pixelated": max(pixels.shape[1:3]) < _PIXELATED_BELOW}
-
-
-def text_previews(source: Sequence[str], indices: Iterable[int], *, n_samples: int) -> dict[str, Any]:
-    """Return the text of each of `indices`, cut to 2,000 characters; `source` has one for each of the samples."""
-    if len(source) != n_samples:
-        raise InputError(f"Expected {n_samples:,} texts, one per label, got {len(source):,}.")
-    return {"kind": "text", "previews": [cut(str(source[int(row)]), TEXT_LIMIT) for row in indices]}
 
 
 def cut(text: str, limit: int) -> str:
