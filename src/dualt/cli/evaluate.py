@@ -31,8 +31,7 @@ def evaluate(
 ) -> None:
     """Estimate the accuracy against the unknown truth, from noisy test labels.
 
-    With --verified it is measured, whatever the noise and the model. Without, only bounds follow; the figure through
-    the matrix needs an assumption that models trained on noisy labels violate, and is shown with it.
+    With --verified it is measured, whatever the noise and the model. Without, only bounds follow.
 
     Example: `dualt evaluate predictions.npy labels.npy --transition t.json --verified audit.csv --against other.npy`
     """
@@ -101,8 +100,6 @@ def _show(found: dualt.audit.NoisyAccuracy) -> None:
         low, high = found.bounds
         say(f"Accuracy between {low:.1%} and {high:.1%}, if the matrix is right: all that follows without an audit.")
     say(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
-    if found.through_transition is not None:
-        say(f"Through the matrix: {found.through_transition:.1%}, if {dualt.audit.evaluation.ASSUMPTION}.")
     if found.difference is not None and found.difference.interval is not None:
         low, high = (round(100 * limit, 1) + 0.0 for limit in found.difference.interval)  # no -0.0
         verdicts = {"first": "The first model is better", "second": "The second model is better"}
