@@ -26,7 +26,7 @@ def known_of(p, given, q, transition, true):
 
 
 def fitted(*problem):
-    return c.fit_calibration(known_of(*problem), problem[3])
+    return c.fit_calibration(*known_of(*problem), problem[3])
 
 
 def loop_posterior(p, given, q, transition, theta, offsets):

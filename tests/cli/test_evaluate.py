@@ -138,7 +138,6 @@ def test_predictions_that_cannot_be_told_are_explained(folder, content, message)
         (["good.npy", "labels.npy"], "Expected --transition or --verified"),
         (["missing.npy", "labels.npy", "--transition", "t.npy"], "missing.npy"),
         (["good.npy", "clean.npy", "--verified", "audit.csv"], "it is for other labels"),
-        (["good.npy", "labels.npy", "--transition", "t.npy", "--level", "2"], "level"),
     ],
 )
 def test_wrong_use_gets_one_line(folder, arguments, message):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,6 @@ from dualt.results.fit import Fit
 from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
-
-# Verified rows: features, given labels and true classes.
-Known: TypeAlias = tuple[Floats, Codes, Codes]
 
 # Bayes' rule, and how firmly it is believed: a ridge of 2/m on the mean loss of m rows.
 _BAYES = np.array([1.0, 1.0, 0.0, 0.0])
@@ -116,10 +113,10 @@ def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit
     features = features_of(probs, given, transition)
     # Folds are drawn anew for every audit, yet the same for the same one.
     folds = assign_folds(len(audit), np.random.default_rng([7, *audit.rows.tolist()]))
-    full = fit_calibration((features, given, true), transition)
+    full = fit_calibration(features, given, true, transition)
     # Intervals need predictions that did not see the truth they are compared with; see `intervals`.
     models = [
-        fit_calibration((features[kept], given[kept], true[kept]), transition)
+        fit_calibration(features[kept], given[kept], true[kept], transition)
         for kept in (folds != fold for fold in range(folds.max() + 1))
     ]
     by_model = np.stack([model.posterior(features, given) for model in models])
@@ -153,11 +150,10 @@ def features_of(probs: NDArray[Any], given: Codes, transition: Floats) -> Floats
     return np.stack((log_clean, log_transition.T[given], np.eye(n_classes)[given], log_probs), axis=-1)
 
 
-def fit_calibration(known: Known, transition: Floats) -> Calibration:
+def fit_calibration(features: Floats, given: Codes, true: Codes, transition: Floats) -> Calibration:
     """Minimise −Σ log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2 over θ and r."""
     from scipy.optimize import minimize
 
-    features, given, true = known
     n_rows, n_classes = features.shape[:2]
     # Offsets of labels that no row has stay zero.
     labels, columns = np.unique(given, return_inverse=True)

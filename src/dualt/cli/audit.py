@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pandas import DataFrame
 
-_SIZE = 200
-
 
 def audit(
     labels: Annotated[Path, Argument(help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")],
@@ -29,8 +27,8 @@ def audit(
     images: options.Images = None,
     text: options.Text = None,
     features: options.Features = None,
-    size: Annotated[int | None, Option(help=f"How many labels to check. Default: {_SIZE}, or all.")] = None,
-    more: Annotated[int | None, Option(help="Add this many to --output, which keeps its true labels.")] = None,
+    size: Annotated[int, Option(min=1, help="How many labels to check; all if there are fewer.")] = 200,
+    more: Annotated[int | None, Option(min=0, help="Add this many to --output, which keeps its true labels.")] = None,
     random_state: options.RandomState = 0,
     label: options.LabelColumn = None,
     id_column: options.IdColumn = None,
@@ -52,8 +50,6 @@ def audit(
     """
     from dualt.cli.inputs import is_raw, opened, warn_missing
 
-    if more is not None and size is not None:
-        raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
     learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
     has_probs = probs is not None or bool(features) or is_raw(data, learning)
@@ -63,7 +59,6 @@ def audit(
     earlier = None if more is None else _read_earlier(output, given)
     if earlier is None:
         _refuse_filled(output)
-    n_new = _batch_size(size, more, earlier, len(labelled))
     found = None
     if probs is not None or report is not None:
         with opened(data, learning) as examples:
@@ -73,7 +68,7 @@ def audit(
         warn_missing(labelled, len(given))
         reached = _reached(given[labelled], labelled, earlier)
     before = None if earlier is None else earlier["index"].to_numpy()
-    drawn = dualt.audit.design.draw_rows(labelled, n_new, random_state, before)
+    drawn = dualt.audit.design.draw_rows(labelled, size if more is None else more, random_state, before)
     sheet = dualt.audit.new_sheet(drawn, given, ids, texts, earlier)
     first, without = None if has_probs else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
@@ -106,19 +101,6 @@ def audit(
     if report is not None and n_open:
         sentences.append(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
     say("\n".join(sentences))
-
-
-def _batch_size(size: int | None, more: int | None, earlier: DataFrame | None, n_labelled: int) -> int:
-    """Return how many rows are to be drawn."""
-    if size is not None and not 1 <= size <= n_labelled:
-        raise InputError(f"Expected --size from 1 to {n_labelled:,}, the number of labels, got {size:,}.")
-    if more is None or earlier is None:
-        return min(_SIZE, n_labelled) if size is None else size
-    n_left = n_labelled - len(earlier)
-    if not 0 <= more <= n_left:
-        left = f"{n_left:,} of {n_labelled:,} labels that are not drawn yet"
-        raise InputError(f"Expected --more from 0 to the {left}, got {more:,}.")
-    return more
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 import dualt
-from dualt.cli.options import Classes, Json, LabelColumn, Level
+from dualt.cli.options import Classes, Json, LabelColumn
 from dualt.cli.terminal import again, print_json, say, words_of
 from dualt.errors import InputError, LabelsError
 
@@ -26,7 +26,6 @@ def evaluate(
     against: Annotated[Path | None, Option(help="Predictions of a second model, to compare with.")] = None,
     label: LabelColumn = None,
     classes: Classes = None,
-    level: Level = 0.95,
     as_json: Json = False,
 ) -> None:
     """Estimate the accuracy against the unknown truth, from noisy test labels.
@@ -58,9 +57,7 @@ def evaluate(
         warn_missing(labelled, len(given))
         audit = None if audit is None else audit.among(labelled)
         given, models = given[labelled], {path: model[labelled] for path, model in models.items()}
-    judge = partial(
-        dualt.noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names, level=level
-    )
+    judge = partial(dualt.noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names)
     found = judge(models[predictions])
     if against is not None:
         try:
@@ -90,11 +87,10 @@ def _predictions(path: Path) -> NDArray[Any]:
 
 
 def _show(found: dualt.audit.NoisyAccuracy) -> None:
-    at = f"{100 * found.level:g} % confidence"
     if found.audited is not None:
         say(
-            f"Accuracy {found.audited.estimate:.1%} ({found.audited.low:.1%} to {found.audited.high:.1%} at {at}),"
-            f" measured on {found.n_verified:,} verified labels."
+            f"Accuracy {found.audited.estimate:.1%} ({found.audited.low:.1%} to {found.audited.high:.1%} at 95 %"
+            f" confidence), measured on {found.n_verified:,} verified labels."
         )
     elif found.bounds is not None:
         low, high = found.bounds

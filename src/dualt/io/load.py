@@ -123,7 +123,6 @@ def save_probabilities(
     """Write a table of the columns `beside` and then p_<class>, or the probabilities alone as `.npy`."""
     import pandas as pd
 
-    check_probability_ending(path)
     if path.suffix.lower() == ".npy":
         with atomic_write(path, "wb") as stream:
             np.save(stream, probs, allow_pickle=False)

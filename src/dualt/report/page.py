@@ -144,7 +144,7 @@ def render_report(
         footnote=None if estimate is None or audit is not None else footnote(estimate),
         n_samples=n_samples,
         expected_wrong=wrong.sum(),
-        confusions=_confusions(wrong),
+        confusions=[pair for pair in largest_confusions(wrong) if pair[2] >= 0.5],
         n_flagged=0 if issues is None else len(issues.indices),
         n_wrong=0 if issues is None else int(issues.probably_wrong.sum()),
         n_shown=len(classes),
@@ -276,11 +276,11 @@ def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, l
     return {str(code): [true for true in order[code] if true != code] for code in given}
 
 
-def _confusions(wrong: NDArray[Any]) -> list[tuple[int, int, float]]:
-    """Return the largest expected numbers of wrong labels as (given, true, number), largest first."""
-    places = np.argsort(wrong, axis=None, kind="stable")[::-1][:_N_CONFUSIONS]
-    found = [(*divmod(int(place), len(wrong)), float(wrong.flat[place])) for place in places]
-    return [pair for pair in found if pair[2] >= 0.5]
+def largest_confusions(matrix: NDArray[Any]) -> list[tuple[int, int, float]]:
+    """Return row, column and value of the largest entries off the diagonal, largest first."""
+    off = _off_diagonal(matrix)
+    places = np.argsort(off, axis=None, kind="stable")[::-1][:_N_CONFUSIONS]
+    return [(*divmod(int(place), len(off)), float(off.flat[place])) for place in places]
 
 
 def _off_diagonal(matrix: NDArray[Any]) -> NDArray[Any]:
