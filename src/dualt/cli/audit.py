@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from typer import Argument, Option
 import dualt
 from dualt.cli import options
 from dualt.cli.terminal import again, print_json, say
-from dualt.errors import DualtError, InputError, LabelsError
+from dualt.errors import InputError, LabelsError
 from dualt.files import check_readable
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ def audit(
     """
     from dualt.cli.inputs import is_raw, opened, warn_missing
 
+    if more is None and output.exists():  # a person may have worked on it
+        raise InputError(f"There is a file {output} already. Add a batch to it with --more, or choose another name.")
     learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
     has_probs = probs is not None or bool(features) or is_raw(data, learning)
@@ -57,8 +58,6 @@ def audit(
         raise InputError("Expected --probs, columns or images to learn from with --report: the page shows predictions.")
     given, labelled, ids, texts = _read_rows(data, learning)
     earlier = None if more is None else _read_earlier(output, given)
-    if earlier is None:
-        _refuse_filled(output)
     found = None
     if probs is not None or report is not None:
         with opened(data, learning) as examples:
@@ -135,19 +134,6 @@ def _read_rows(data: options.Data, learning: options.Learning) -> tuple[NDArray[
         given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
     ids = dualt.io.read_class_folder(folder).files if folder else read_column(data, data.id_column, len(given))
     return given, labelled, ids, read_texts(data, learning, len(given))
-
-
-def _refuse_filled(output: Path) -> None:
-    """Refuse to write over a sheet that a person has worked on."""
-    n_filled = 0
-    if output.exists():
-        with suppress(DualtError):
-            n_filled = int((dualt.audit.read_sheet(output)["true"] != "").sum())
-    if n_filled:
-        raise InputError(
-            f"Expected a new file to draw into, got {output} with {n_filled:,} verified labels, which would be lost."
-            " Add a batch with --more, or choose another name."
-        )
 
 
 def _read_earlier(output: Path, given: NDArray[Any]) -> DataFrame:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,11 @@ from dualt.results import TransitionEstimate
 from dualt.results.claims import headline
 from dualt.rows.entry import row_ids, row_numbers
 from dualt.validation import check_count, check_fraction
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dualt.report.page import ReportOptions
 
 # Flagged labels: another class is likelier, or none is.
 GROUPS = ("probably wrong", "doubtful")
@@ -199,7 +204,7 @@ class LabelIssues:
         else:
             raise FileError(f"Expected a name that ends in .csv, .json, .parquet, got {path.name!r}.")
 
-    def to_report(self, path: str | Path, **options: Any) -> None:
+    def to_report(self, path: str | Path, **options: Unpack[ReportOptions]) -> None:
         """Write a page to look at and review; `dualt.report.render_report` describes the options."""
         from dualt.report import write_report
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,6 +26,7 @@ from dualt.rows.entry import positions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from typing_extensions import Unpack
 
     from dualt.issues import LabelIssues
     from dualt.results import TransitionEstimate
@@ -42,8 +43,28 @@ _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js",
             "keys.js", "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
 
 
+class ReportOptions(TypedDict, total=False):
+    """The options of a report; see `render_report`."""
+
+    audit: DataFrame | None
+    images: Any
+    texts: Sequence[str] | None
+    columns: Mapping[str, Sequence[Any]] | None
+    notes: Mapping[int, Sequence[str]] | None
+    second: Mapping[int, tuple[int, float]] | None
+    command: str | None
+    written: Sequence[str] | None
+    votes: Votes | None
+    reviewed: Mapping[int, str] | None
+    level: float
+    title: str
+
+
 def write_report(
-    path: str | Path, estimate: TransitionEstimate | None, issues: LabelIssues | None = None, **options: Any
+    path: str | Path,
+    estimate: TransitionEstimate | None,
+    issues: LabelIssues | None = None,
+    **options: Unpack[ReportOptions],
 ) -> None:
     """Write the page to `path`, whole or not at all; `render_report` describes the options."""
     page = render_report(estimate, issues, **options)
