@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 import dualt
 from dualt import noise
-from dualt.audit.design import Plan, Weights
 from dualt.audit.evaluation import accuracy_by_audit
 
 Z = 1.959964
 
 
 class Setting(NamedTuple):
-    """Classes, wrong labels, errors of the model, verified rows, copied labels, rows, and how rows are drawn."""
+    """Classes, wrong labels, errors of the model, verified rows, copied labels, and rows."""
 
     n_classes: int
     rate: float
@@ -34,7 +33,6 @@ class Setting(NamedTuple):
     m: int
     copied: float = 0.0
     n: int = 5_000
-    stratified: bool = False
 
 
 SETTINGS = [
@@ -45,8 +43,6 @@ SETTINGS = [
     Setting(5, 0.1, 0.1, 200, n=1_000), Setting(5, 0.1, 0.1, 100, 0.5), Setting(5, 0.2, 0.05, 100, 0.9),
     Setting(5, 0.2, 0.05, 30, 0.9), Setting(5, 0.3, 0.5, 400, n=600), Setting(10, 0.3, 0.6, 30),
     Setting(10, 0.01, 0.1, 20), Setting(10, 0.01, 0.1, 200), Setting(2, 0.2, 0.5, 40),
-    Setting(3, 0.05, 0.1, 50, stratified=True), Setting(10, 0.2, 0.1, 100, stratified=True),
-    Setting(5, 0.2, 0.05, 200, 0.5, stratified=True),
 ]  # fmt: skip
 
 
@@ -72,18 +68,11 @@ def audited(setting: Setting, draws: int, seed: int) -> tuple[float, float, floa
     rng = np.random.default_rng(seed)
     true, given, predicted = population(setting, rng)
     right = predicted == true
-    plan = Plan.of(setting.n, "stratified", np.where(predicted == given, 0.05, 0.6) + 0.01 * rng.random(setting.n))
     found = []
-    for draw in range(draws):
-        if setting.stratified:
-            drawn = plan.draw(setting.m, draw)
-            rows, weights = drawn.rows, Weights.stratified(drawn.strata, drawn.sizes)
-        else:
-            rows, weights = rng.choice(setting.n, setting.m, replace=False), Weights.uniform(setting.m, setting.n)
-        one = accuracy_by_audit(predicted, given, rows, true[rows], weights)
-        # Counting needs rows drawn evenly.
-        even = rng.choice(setting.n, setting.m, replace=False) if setting.stratified else rows
-        share, spread = right[even].mean(), Z**2 * (1 - setting.m / setting.n) / setting.m
+    for _ in range(draws):
+        rows = rng.choice(setting.n, setting.m, replace=False)
+        one = accuracy_by_audit(predicted, given, rows, true[rows])
+        share, spread = right[rows].mean(), Z**2 * (1 - setting.m / setting.n) / setting.m
         centre, half = share + spread / 2, np.sqrt(spread * share * (1 - share) + spread**2 / 4)
         low, high = (centre - half) / (1 + spread), (centre + half) / (1 + spread)
         truth = right.mean()
@@ -118,7 +107,6 @@ def main() -> None:
         covered, counted, width, plain = audited(setting, draws, seed)
         notes = [f"copies {setting.copied:.0%}"] if setting.copied else []
         notes += [f"{setting.n:,} rows"] if setting.n != 5_000 else []
-        notes += ["stratified"] if setting.stratified else []
         cells = (setting.n_classes, setting.rate, setting.error, setting.m, ", ".join(notes))
         print("|", " | ".join(map(str, cells)), f"| {covered:.3f} | {counted:.3f} | {width / plain:.2f} |", flush=True)
     found = np.array([audited(one, draws // 2, 1000 + n) for n, one in enumerate(drawn_settings(options.more))])

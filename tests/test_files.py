@@ -1,10 +1,8 @@
 """One gate opens what is read; what is written is written whole or not at all."""
 
-import errno
 import os
 import stat
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,6 @@ from dualt.files import (
     check_outputs,
     check_readable,
     check_writable_target,
-    keep_backup,
     open_input,
     read_json,
     read_text,
@@ -99,28 +96,6 @@ def test_outputs_are_neither_inputs_nor_each_other(tmp_path):
             check_outputs([output], [one])
     with pytest.raises(FileError, match="also another output"):
         check_outputs([tmp_path / "new", tmp_path / "new"])
-
-
-def test_no_backup_is_overwritten(tmp_path):
-    path = tmp_path / "mine.csv"
-    for content in "abc":
-        path.write_text(content)
-        path.chmod(0o640)
-        assert stat.S_IMODE(keep_backup(path).stat().st_mode) == 0o640
-    kept = {each.name: each.read_text() for each in tmp_path.iterdir() if each != path}
-    assert kept == {"mine.csv.bak": "a", "mine.csv-2.bak": "b", "mine.csv-3.bak": "c"}
-
-
-def test_a_backup_that_cannot_be_made_leaves_the_file_and_nothing_else(tmp_path, monkeypatch):
-    def fail(*paths, **options):
-        raise OSError(errno.EIO, "Input/output error")
-
-    path = tmp_path / "mine.csv"
-    path.write_text("a")
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(FileError, match="Input/output error"):
-        keep_backup(path)
-    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("mine.csv", "a")]
 
 
 def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):

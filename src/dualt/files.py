@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -153,15 +152,6 @@ def free_name(path: Path, taken: Collection[str] = ()) -> Path:
     """
     numbered = (path if number == 1 else path.with_stem(f"{path.stem}-{number}") for number in count(1))
     return next(each for each in numbered if not os.path.lexists(each) and str(each).lower() not in taken)
-
-
-def keep_backup(path: Path) -> Path:
-    """Copy `data.csv` to `data.csv.bak`, or `data.csv-2.bak`… if there are earlier ones; return the copy."""
-    backup = free_name(path.with_name(f"{path.name}.bak"))
-    with open_input(path) as source, atomic_write(backup, "wb") as stream:
-        shutil.copyfileobj(source, stream)
-    shutil.copymode(path, backup)
-    return backup
 
 
 def make_folder(folder: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""`noisy_accuracy`: what is claimed holds, and what rests on an assumption is never headlined."""
+"""`noisy_accuracy`: what is claimed holds."""
 
 import numpy as np
 import pandas as pd
@@ -30,15 +30,11 @@ def test_without_an_audit_only_the_bounds_are_claimed(world):
     assert found.interval == found.bounds
     assert found.bounds[0] <= (first == clean).mean() <= found.bounds[1]
     assert found.audited is None
-    # The first model repeats the labels' errors: through T it looks better than it is, and better than the second.
-    assert found.through_transition > (first == clean).mean() + 0.05
-    assert found.difference.through_transition > 0 > (first == clean).mean() - (second == clean).mean()
     turned = dualt.noisy_accuracy(second, given, T, against=first).difference
-    assert turned.through_transition == pytest.approx(-found.difference.through_transition)
+    assert turned.bounds == pytest.approx([-limit for limit in found.difference.bounds[::-1]])
     assert found.better is None
     low, high = found.difference.bounds
     assert low <= (first == clean).mean() - (second == clean).mean() <= high
-    assert "assumes" in found.to_dict()["through_transition"]
 
 
 def test_an_audit_tells_which_model_is_better(world):
@@ -123,7 +119,6 @@ def test_the_bounds_of_an_audited_estimate_are_wider_for_other_labels(world):
 def test_a_singular_matrix_gives_bounds_alone(world):
     _, given, first, _ = world
     found = dualt.noisy_accuracy(first, given, np.full((3, 3), 1 / 3))
-    assert found.through_transition is None
     assert found.bounds is not None
 
 
@@ -151,4 +146,3 @@ def test_an_estimate_numbers_the_classes_in_its_own_order():
     place = np.argsort(order)
     found = dualt.noisy_accuracy(np.eye(3)[place[clean]], place[given], estimate, class_names=["cat", "ant", "bee"])
     assert found.bounds == pytest.approx(expected.bounds)
-    assert found.through_transition == pytest.approx(expected.through_transition)

@@ -5,19 +5,17 @@ import pytest
 from scipy.stats import beta, hypergeom
 
 from dualt.audit import intervals as pp
-from dualt.audit.design import Weights
 
 
 def test_perfect_predictions_give_the_mean_of_all_rows():
     truth = np.array([1.0] * 3 + [0] * 7)[:, None]
-    found = pp.share_intervals((truth, truth, np.array([0.25])), Weights.uniform(10, 1000))
+    found = pp.share_intervals((truth, truth, np.array([0.25])), 1000)
     assert found.estimate[0] == pytest.approx(0.25)
-    assert found.standard_error[0] == pytest.approx(0)
     assert found.low[0] < 0.25 < found.high[0]  # ten rows are not proof that predictions are always right
 
 
 def test_no_wrong_label_found_is_wilsons_interval_of_the_audit():
-    found = pp.share_intervals((np.zeros((50, 1)), np.zeros((50, 1)), np.zeros(1)), Weights.uniform(50, 10**9))
+    found = pp.share_intervals((np.zeros((50, 1)), np.zeros((50, 1)), np.zeros(1)), 10**9)
     assert (found.low[0], found.estimate[0]) == (0, 0)
     assert found.high[0] == pytest.approx(wilson(0, 50)[1], rel=1e-6)
 
@@ -26,42 +24,35 @@ def test_no_wrong_label_found_is_wilsons_interval_of_the_audit():
 def test_what_nobody_found_may_be_among_the_few_that_are_left(n_samples, n_verified):
     """The chance of drawing none of the wrong labels, counted exactly, is what the limit leaves."""
     none = np.zeros((n_verified, 1))
-    found = pp.share_intervals((none, none, np.zeros(1)), Weights.uniform(n_verified, n_samples))
+    found = pp.share_intervals((none, none, np.zeros(1)), n_samples)
     n_wrong = int(np.ceil(found.high[0] * n_samples + 1e-9))
     assert hypergeom(n_samples, n_wrong, n_verified).pmf(0) < 0.05
-    every = pp.share_intervals((none + 1, none, np.zeros(1)), Weights.uniform(n_verified, n_samples))
+    every = pp.share_intervals((none + 1, none, np.zeros(1)), n_samples)
     assert every.low[0] == pytest.approx(1 - found.high[0])
 
 
 @pytest.mark.parametrize("size", [14, 49, 400])
 def test_a_census_without_errors_has_none(size):
     none = np.zeros((size, 1))
-    found = pp.share_intervals((none, none, np.zeros(1)), Weights.uniform(size, size))
+    found = pp.share_intervals((none, none, np.zeros(1)), size)
     assert (found.low[0], found.high[0]) == pytest.approx((0, 0), abs=1e-12)
 
 
 def test_a_census_leaves_no_doubt():
     truth = np.array([1.0, 0, 0, 1])[:, None]
-    found = pp.share_intervals((truth, np.full((4, 1), 0.2), np.array([0.2])), Weights.uniform(4, 4))
+    found = pp.share_intervals((truth, np.full((4, 1), 0.2), np.array([0.2])), 4)
     np.testing.assert_allclose([found.estimate[0], found.low[0], found.high[0]], 0.5, atol=1e-6)
 
 
-def test_stratified_variance_is_the_textbook_sum():
+def test_estimate_and_variance_are_those_of_the_textbook():
     rng = np.random.default_rng(0)
-    strata, sizes = np.repeat([0, 1, 2], [5, 8, 7]), np.array([100, 40, 7])
     truth, predicted = (rng.random(20) < 0.4).astype(float), rng.random(20)
-    weights = Weights.stratified(strata, sizes)
-    found = pp.share_intervals((truth[:, None], predicted[:, None], np.array([0.37])), weights)
-    parts = [(truth[strata == h], predicted[strata == h], sizes[h], (strata == h).sum()) for h in range(3)]
-    factors = [(n / sizes.sum()) ** 2 * (1 - m / n) / m for _, _, n, m in parts]
-    top = sum(factor * np.cov(y, f)[0, 1] for factor, (y, f, _, _) in zip(factors, parts, strict=True))
-    bottom = sum(factor * f.var(ddof=1) for factor, (_, f, _, _) in zip(factors, parts, strict=True))
-    tuning = np.clip(top / bottom, 0, 1)
-    estimate = tuning * 0.37 + sum(n / sizes.sum() * (y - tuning * f).mean() for y, f, n, _ in parts)
-    residuals = [(y - tuning * f).var(ddof=1) for y, f, _, _ in parts]
-    variance = sum(factor * residual for factor, residual in zip(factors, residuals, strict=True))
-    assert found.estimate[0] == pytest.approx(np.clip(estimate, 0, 1))
-    assert found.standard_error[0] == pytest.approx(np.sqrt(variance))
+    tuning = np.clip(np.cov(truth, predicted)[0, 1] / predicted.var(ddof=1), 0, 1)
+    target, ones = (truth[:, None], predicted[:, None], np.array([0.37])), np.ones((20, 1))
+    whole = ones, ones, np.ones(1)
+    share, variance = pp._estimated(target, whole, pp._tuning(*target[:2]), unseen=1 - 20 / 147)
+    assert share[0] == pytest.approx(tuning * 0.37 + (truth - tuning * predicted).mean())
+    assert variance[0] == pytest.approx((1 - 20 / 147) * (truth - tuning * predicted).var(ddof=1) / 20)
 
 
 def make(seed=0, n=3000, bias=0.5):
@@ -88,16 +79,15 @@ def make(seed=0, n=3000, bias=0.5):
 def test_estimates_are_in_their_intervals():
     true, given, posterior, joint, _ = make()
     rows = np.random.default_rng(1).choice(3000, 300, replace=False)
-    verified = pp.Verified(given[rows], true[rows], posterior[rows], joint)
-    weights = Weights.uniform(300, 3000)
-    for found in (pp.transition_intervals(verified, weights), pp.rate_interval(verified, weights)):
+    verified = pp.Verified(given[rows], true[rows], posterior[rows], joint, 3000)
+    for found in (pp.transition_intervals(verified), pp.rate_interval(verified)):
         assert (found.low <= found.estimate).all()
         assert (found.estimate <= found.high).all()
 
 
 def test_an_entry_is_the_ratio_of_two_difference_estimates():
     true, given, posterior, joint, _ = (each[::10] if len(each) > 3 else each for each in make(bias=4))
-    found = pp.transition_intervals(pp.Verified(given, true, posterior, joint), Weights.uniform(300, 3000))
+    found = pp.transition_intervals(pp.Verified(given, true, posterior, joint, 3000))
     is_class, is_given, predicted = true == 0, given == 1, posterior[:, 0]
     share = joint[0, 1] / joint[0].sum()
     for _ in range(3):
@@ -114,13 +104,12 @@ def test_intervals_hold_whatever_the_bias_of_the_predictions():
     rng = np.random.default_rng(2)
     holds = {"rate": [], "entry": []}
     matrix = truth / truth.sum(axis=1, keepdims=True)
-    weights = Weights.uniform(150, 3000)
     for _ in range(300):
         rows = rng.choice(3000, 150, replace=False)
-        verified = pp.Verified(given[rows], true[rows], posterior[rows], joint)
+        verified = pp.Verified(given[rows], true[rows], posterior[rows], joint, 3000)
         for name, found, target in (
-            ("rate", pp.rate_interval(verified, weights), 1 - np.trace(truth)),
-            ("entry", pp.transition_intervals(verified, weights), matrix),
+            ("rate", pp.rate_interval(verified), 1 - np.trace(truth)),
+            ("entry", pp.transition_intervals(verified), matrix),
         ):
             holds[name].append(((found.low <= target) & (target <= found.high)).mean())
     for name, values in holds.items():
@@ -131,10 +120,10 @@ def test_rare_errors_are_held_too():
     rng = np.random.default_rng(3)
     wrong = (rng.random(20000) < 0.01).astype(float)
     predicted = np.clip(0.5 * wrong * (rng.random(20000) < 0.5) + 0.02 * rng.random(20000), 0, 1)
-    weights, held = Weights.uniform(200, 20000), []
+    held = []
     for _ in range(600):
         rows = rng.choice(20000, 200, replace=False)
-        found = pp.share_intervals((wrong[rows, None], predicted[rows, None], predicted.mean(keepdims=True)), weights)
+        found = pp.share_intervals((wrong[rows, None], predicted[rows, None], predicted.mean(keepdims=True)), 20000)
         held.append(found.low[0] <= wrong.mean() <= found.high[0])
     assert np.mean(held) > 0.92
 
@@ -178,7 +167,7 @@ def by_loop(right, agree, share, z2=1.959964**2):
 def test_an_interval_is_wilsons_with_more_rows_and_wider_towards_the_exact_one(yes, sizes, share):
     right = np.concatenate([np.arange(n) < k for k, n in zip(yes, sizes, strict=True)]).astype(float)
     agree = np.repeat([1.0, 0.0], sizes)
-    found = pp.share_intervals((right[:, None], agree[:, None], np.array([share])), Weights.uniform(len(right), 10**9))
+    found = pp.share_intervals((right[:, None], agree[:, None], np.array([share])), 10**9)
     assert (found.low[0], found.high[0]) == pytest.approx(by_loop(right, agree, share), abs=1e-6)
     low, high = wilson(right.mean(), len(right))
     assert found.high[0] - found.low[0] <= high - low + 1e-9
@@ -186,13 +175,12 @@ def test_an_interval_is_wilsons_with_more_rows_and_wider_towards_the_exact_one(y
 
 def test_predictions_that_say_nothing_leave_wilsons_interval():
     truth, predicted = np.tile([1.0, 1, 1, 0], 20)[:, None], np.repeat([0.0, 1], 40)[:, None]
-    found = pp.share_intervals((truth, predicted, np.array([0.7])), Weights.uniform(80, 10**9))
-    np.testing.assert_allclose(np.ravel(found[:3]), (0.75, *wilson(0.75, 80)), atol=1e-6)
-    assert found.standard_error[0] == pytest.approx(np.sqrt(0.75 * 0.25 / 79))
+    found = pp.share_intervals((truth, predicted, np.array([0.7])), 10**9)
+    np.testing.assert_allclose(np.ravel(found), (0.75, *wilson(0.75, 80)), atol=1e-6)
 
 
 def test_a_class_without_verified_rows_is_unknown():
     _, given, posterior, joint, _ = make()
-    verified = pp.Verified(given[:20], np.zeros(20, int), posterior[:20], joint)
-    found = pp.transition_intervals(verified, Weights.uniform(20, 3000))
+    verified = pp.Verified(given[:20], np.zeros(20, int), posterior[:20], joint, 3000)
+    found = pp.transition_intervals(verified)
     assert (found.low[1, 1], found.high[1, 1]) == (0, 1)

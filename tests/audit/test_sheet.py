@@ -3,20 +3,21 @@
 import csv
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dualt.audit import Audit, Sheet, as_audit, read_audit, read_sheet
-from dualt.audit.design import Draw
+from dualt.audit import Audit, as_audit, new_sheet, read_audit, read_sheet
 from dualt.errors import FileError, InputError
+from dualt.io import write_table
 
 LABELS = np.array(["cat", "=dog", "cat", "bird", "=dog", "=dog"])
-DRAWN = Draw(np.array([4, 0, 3]), np.array([1, 0, 1]), np.array([2, 4]))
+DRAWN = np.array([4, 0, 3])
 
 
 @pytest.fixture
 def path(tmp_path):
     target = tmp_path / "audit.csv"
-    Sheet.of_draw(LABELS, DRAWN, ids="abcdef").save(target)
+    write_table(target, new_sheet(DRAWN, LABELS, ids="abcdef"), guarded=True)
     return target
 
 
@@ -32,13 +33,12 @@ def edit(path, change):
 
 
 def test_what_is_written_comes_back(path):
-    assert path.read_text().splitlines()[0] == "index,id,given,true,stratum,stratum_size"
+    assert path.read_text().splitlines()[0] == "index,id,given,true"
     sheet = read_sheet(path)
-    assert sheet.rows.tolist() == [4, 0, 3]
-    assert sheet.given.tolist() == ["=dog", "cat", "bird"]
-    assert sheet.ids == ["e", "a", "d"]
-    assert len(sheet.filled) == 0
-    assert sheet.stratum_sizes.tolist() == [4, 2, 4]
+    assert sheet["index"].tolist() == [4, 0, 3]
+    assert sheet["given"].tolist() == ["=dog", "cat", "bird"]
+    assert sheet["id"].tolist() == ["e", "a", "d"]
+    assert sheet["true"].tolist() == [""] * 3
 
 
 def test_only_what_was_filled_in_counts_and_sorting_does_no_harm(path):
@@ -47,24 +47,12 @@ def test_only_what_was_filled_in_counts_and_sorting_does_no_harm(path):
     found = read_audit(path)
     assert sorted(found.rows.tolist()) == [0, 4]
     assert found.true.tolist() == ["cat", "cat"]
-    weights = found.weights(6)
-    assert weights.weight.sum() == pytest.approx(1)
-
-
-def test_a_later_sheet_keeps_the_truths(path):
-    edit(path, lambda row: {**row, "true": "bird" if row["index"] == "4" else ""})
-    larger = Sheet.of_draw(LABELS, Draw(np.array([3, 4, 1, 0]), np.array([1, 1, 1, 0]), np.array([2, 4])))
-    kept = larger.with_true_of(read_sheet(path))
-    assert kept.true.tolist() == ["", "bird", "", ""]
-    other = Sheet.of_draw(LABELS, Draw(np.array([3, 1]), np.array([1, 1]), np.array([2, 4])))
-    with pytest.raises(InputError, match=r"without row 0 \(and 1 more\)"):
-        other.with_true_of(read_sheet(path))
 
 
 def test_files_of_index_given_true_alone_are_random_samples(tmp_path):
     (tmp_path / "a.csv").write_text("True,Index,given,note\ncat,3,bird,x\n,1,cat,\n\n1,2,cat,y\n")
     found = read_audit(tmp_path / "a.csv")
-    assert repr(found) == "Audit(n_verified=2, drawn at random)"
+    assert repr(found) == "Audit(n_verified=2)"
     assert found.true.tolist() == ["cat", "1"], "beside names, a number is a name"
     assert found.rows.tolist() == [3, 2]
 
@@ -72,23 +60,18 @@ def test_files_of_index_given_true_alone_are_random_samples(tmp_path):
 def test_a_row_that_was_pasted_twice_counts_once(path):
     edit(path, lambda row: {**row, "true": "cat"})
     header, *lines = path.read_text().splitlines()
-    unfilled = lines[1].replace(",cat,cat,", ",cat,,")
+    unfilled = lines[1].replace(",cat,cat", ",cat,")
     path.write_text("\n".join([header, unfilled, *lines, lines[0]]))
     sheet = read_sheet(path)
-    assert sheet.rows.tolist() == [4, 0, 3]
-    assert sheet.true.tolist() == ["cat"] * 3
-    assert sheet.ids == ["e", "a", "d"]
+    assert sheet["index"].tolist() == [4, 0, 3]
+    assert sheet["true"].tolist() == ["cat"] * 3
+    assert sheet["id"].tolist() == ["e", "a", "d"]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda row: {**row, "stratum": "x"}, "a whole number as stratum in line 2"),
-        (lambda row: {k: v for k, v in row.items() if k != "stratum"}, "stratum and stratum_size of .* together"),
-        (
-            lambda row: {k: v for k, v in row.items() if "stratum" not in k} | {"probability": 0.1},
-            "stratum and stratum_size of .* together",
-        ),
+        (lambda row: {**row, "stratum": row["index"]}, "equal chances"),
         (lambda row: {k: v for k, v in row.items() if k != "given"}, "the header index,given,true"),
     ],
 )
@@ -122,7 +105,6 @@ def test_malformed_files_are_refused(tmp_path, text, message):
     [
         (lambda: Audit([0.5], [1]), "list of integers"),
         (lambda: Audit([0, 1], [1]), "2 rows and 1 values"),
-        (lambda: Audit([0, 1], [1, 1], strata=np.array([0, 1])), "strata and their sizes together"),
         (lambda: as_audit(3), "as an `Audit`, got int"),
     ],
 )
@@ -139,5 +121,4 @@ def test_a_sheet_that_a_spreadsheet_saved_otherwise_is_the_same(path, delimiter)
     with path.open("w", newline="") as stream:
         csv.writer(stream, delimiter=delimiter).writerows(rows)
     after = read_sheet(path)
-    np.testing.assert_array_equal(after.rows, before.rows)
-    np.testing.assert_array_equal(after.stratum_sizes, before.stratum_sizes)
+    pd.testing.assert_frame_equal(after, before)

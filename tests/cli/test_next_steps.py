@@ -56,10 +56,10 @@ def test_how_the_matrix_is_found_is_not_forgotten(true):
     named = ["probs.npy", "labels.txt", "--classes", "names.txt"]
     run("audit", "labels.txt", "--size", 60, "-o", "audit.csv")
     fill_in("audit.csv", true)
-    chosen = ["-e", "t", "--set", "anchor=quantile", "--verified", "audit.csv", "--level", "0.8"]
+    chosen = ["-e", "t", "--set", "anchor=quantile", "--verified", "audit.csv"]
     for command in ("estimate", "issues"):
         for step in steps(run(command, *named, *chosen)):
-            assert step[1:13] == [*named, *chosen]
+            assert step[1:11] == [*named, *chosen]
     run("estimate", *named, "-o", "t.json")
     more = ["--transition", "t.json", "--top", "5"]
     for step in steps(run("issues", *named, *more)):

@@ -36,7 +36,7 @@ def test_sixty_columns_keep_the_rates(n_classes):
     given = np.where(rng.random(len(true)) < 0.2, (true + 1) % n_classes, true)
     names = [f"a class of a long name {k}" for k in range(n_classes)]
     out = Console(width=60, file=StringIO(), force_terminal=False)
-    terminal.show_estimate(out, dualt.estimate_transition(probs, given, class_names=names), 0.95)
+    terminal.show_estimate(out, dualt.estimate_transition(probs, given, class_names=names))
     shown = out.file.getvalue().splitlines()
     start = next(place for place, line in enumerate(shown) if "wrong" in line and ("true" in line or "given" in line))
     rows = [line for line in shown[start + 1 :] if "%" in line][: min(n_classes, 12)]

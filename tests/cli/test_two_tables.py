@@ -45,6 +45,7 @@ COMMANDS = {
 def test_ids_in_another_order_are_refused(tables, command):
     asked = [*COMMANDS[command], "--label", "label", "--id", "uid"]
     run(*asked)
+    Path("a.csv").unlink(missing_ok=True)
     moved(tables[1]).to_csv("l.csv", index=False)
     said = " ".join(run(*asked, code=2).stderr.split())
     assert said == (

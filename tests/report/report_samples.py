@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dualt.audit import Sheet
+from dualt.audit import new_sheet
 from dualt.issues import LabelIssues
 from dualt.results import Notice
 
@@ -90,7 +90,7 @@ def with_ids(arguments, ids):
 
 def sheet_of(rows, labels):
     """Return the empty sheet of an audit of these rows."""
-    return Sheet(np.array(rows), labels[rows].astype(str), np.array([""] * len(rows)))
+    return new_sheet(np.array(rows), labels)
 
 
 def flagged(arguments):

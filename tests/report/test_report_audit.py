@@ -13,6 +13,7 @@ import dualt
 from dualt import noise
 from dualt.audit import read_audit, read_sheet
 from dualt.cli import app
+from dualt.io import write_table
 from dualt.report import render_report
 
 N_SAMPLES, N_CLASSES = 900, 3
@@ -150,9 +151,8 @@ def test_the_page_asks_for_the_class_before_it_shows_the_label(open_page, folder
 def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(open_page, folder):
     make_page()
     sheet = read_sheet("audit.csv")
-    true = sheet.true.astype(object)
-    true[:20] = np.load("clean.npy")[sheet.rows[:20]].astype(str)
-    replace(sheet, true=true.astype(str)).save("audit.csv")
+    sheet.loc[:19, "true"] = np.load("clean.npy")[sheet["index"][:20]].astype(str)
+    write_table("audit.csv", sheet)
     more = ["--probs", "probs.npy", "--more", 15, "-o", "audit.csv", "--report", "b.html"]
     result = run("audit", "labels.npy", *more)
     assert result.exit_code == 0, result.output
@@ -161,5 +161,5 @@ def test_truths_of_an_earlier_batch_are_on_the_page_and_in_its_download(open_pag
     assert page.locator(".progress span").first.inner_text().startswith("20 of 75 reviewed")
     section.get_by_role("group", name="Choose a class").get_by_role("button").first.click()
     found = verified(page, folder)
-    assert (len(found.rows), len(found.filled)) == (75, 21)
-    assert set(found.rows) == set(read_sheet("audit.csv").rows)
+    assert (len(found), (found["true"] != "").sum()) == (75, 21)
+    assert set(found["index"]) == set(read_sheet("audit.csv")["index"])

@@ -14,7 +14,6 @@ from dualt.errors import DualtError, FileError
 from dualt.io.load import load_array
 from dualt.io.table_columns import choose_columns
 from dualt.issues import read_review
-from dualt.report import text_previews
 
 
 def read_weights(path):
@@ -31,7 +30,6 @@ READERS = {
     "x.parquet": [io.read_table, io.load_labels, load_dataset],
     "x.txt": [io.load_labels, io.load_class_names],
     "x.json": [io.load_class_names, io.load_transition],
-    "lines.txt": [lambda path: text_previews(path, [0], n_samples=1)],
     "review.csv": [read_review],
     "audit.csv": [read_sheet],
     "w.safetensors": [read_weights],

@@ -7,13 +7,14 @@ import tempfile
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from dualt.cli import app
 from dualt.errors import FileError
 from dualt.files import atomic_write
-from dualt.report import image_previews, text_previews
+from dualt.report import image_previews
 
 
 def test_a_link_planted_under_the_temporary_name_is_not_followed(tmp_path, monkeypatch):
@@ -44,8 +45,6 @@ def test_a_link_in_a_folder_of_images_shows_no_other_file(tmp_path):
     os.mkfifo(tmp_path / "images" / "0.png")
     with pytest.raises(FileError, match="device or a pipe"):
         image_previews(tmp_path / "images", [0], n_samples=1)
-    with pytest.raises(FileError, match="device or a pipe"):
-        text_previews(tmp_path / "images" / "0.png", [0], n_samples=1)
 
 
 HOSTILE = [
@@ -72,11 +71,12 @@ def files(tmp_path):
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.full(4, 0.2), 200)
     np.save(tmp_path / "probs.npy", probs)
-    np.save(tmp_path / "labels.npy", np.where(rng.random(200) < 0.2, 0, probs.argmax(axis=1)))
+    labels = np.where(rng.random(200) < 0.2, 0, probs.argmax(axis=1))
+    np.save(tmp_path / "labels.npy", labels)
+    for name, text in {"plain": "text", "hostile": "</script><img src=x onerror=alert(1)>"}.items():
+        pd.DataFrame({"y": labels, "text": text}).to_csv(tmp_path / f"{name}.csv", index=False)
     (tmp_path / "plain.txt").write_text("\n".join("abcd") + "\n")
     (tmp_path / "hostile.json").write_text(json.dumps(HOSTILE))
-    (tmp_path / "plain-texts.txt").write_text("text\n" * 200)
-    (tmp_path / "hostile-texts.txt").write_text("</script><img src=x onerror=alert(1)>\n" * 200)
     return tmp_path
 
 
@@ -90,22 +90,22 @@ def run(*arguments):
 
 def issues(files, classes, texts, *more):
     return run(
-        "issues", files / "probs.npy", files / "labels.npy", "--classes", files / classes, "--text", files / texts,
+        "issues", files / "probs.npy", files / texts, "--classes", files / classes, "--label", "y", "--text", "text",
         "--report", files / "r.html", "-o", files / "i.csv", *more,
     )  # fmt: skip
 
 
 def test_a_page_of_hostile_names_and_texts_has_the_elements_of_a_plain_one(files):
-    issues(files, "plain.txt", "plain-texts.txt")
+    issues(files, "plain.txt", "plain.csv")
     plain = Tags((files / "r.html").read_text()).found
-    issues(files, "hostile.json", "hostile-texts.txt")
+    issues(files, "hostile.json", "hostile.csv")
     page = (files / "r.html").read_text()
     assert Tags(page).found == plain
     assert "<img src=x" not in page
 
 
 def test_a_hostile_name_is_no_formula_and_no_command_to_the_terminal(files):
-    shown = issues(files, "hostile.json", "plain-texts.txt")
+    shown = issues(files, "hostile.json", "plain.csv")
     assert "\x1b]" not in shown
     assert "\x07" not in shown
     shown = run("estimate", files / "probs.npy", files / "labels.npy", "--classes", files / "hostile.json", "--compare")

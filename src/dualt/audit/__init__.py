@@ -2,18 +2,19 @@
 
 from dualt.audit.calibration import AuditResult, Calibration, correct_by_audit, corrected_fit
 from dualt.audit.evaluation import NoisyAccuracy, noisy_accuracy
-from dualt.audit.verified import Audit, Sheet, as_audit, check_order, read_audit, read_sheet
+from dualt.audit.verified import Audit, as_audit, audit_of, check_order, new_sheet, read_audit, read_sheet
 
 __all__ = [
     "Audit",
     "AuditResult",
     "Calibration",
     "NoisyAccuracy",
-    "Sheet",
     "as_audit",
+    "audit_of",
     "check_order",
     "correct_by_audit",
     "corrected_fit",
+    "new_sheet",
     "noisy_accuracy",
     "read_audit",
     "read_sheet",

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from dualt.audit.design import Floats, Ints, Weights
+from dualt.audit.design import Floats, Ints
 from dualt.audit.intervals import Verified, rate_interval, transition_intervals
 from dualt.audit.verified import Audit, check_drawn_at_random, check_rows
 from dualt.labels import Codes
@@ -27,9 +27,6 @@ from dualt.results.fit import Fit
 from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
-
-# Verified rows: features, given labels, true classes, and weights, of which only the ratios matter.
-Known: TypeAlias = tuple[Floats, Codes, Codes, Floats]
 
 # Bayes' rule, and how firmly it is believed: a ridge of 2/m on the mean loss of m rows.
 _BAYES = np.array([1.0, 1.0, 0.0, 0.0])
@@ -67,7 +64,6 @@ class AuditResult:
     rows : (n_verified,)
     verified : Verified
         Given and true classes of these rows, predictions by models that had not seen them, and the predicted joint.
-    weights : Weights
     calibration : Calibration
         Fitted to all verified rows.
     joint : (n_classes, n_classes)
@@ -76,7 +72,6 @@ class AuditResult:
 
     rows: Ints
     verified: Verified
-    weights: Weights
     calibration: Calibration
     joint: Floats
 
@@ -95,12 +90,12 @@ class AuditResult:
 
     def noise_rate_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return (low, high) for the share of wrong labels."""
-        found = rate_interval(self.verified, self.weights, level)
+        found = rate_interval(self.verified, level)
         return float(found.low[0]), float(found.high[0])
 
     def transition_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return (low, high), each (n_classes, n_classes), for P(given label j | true class i)."""
-        found = transition_intervals(self.verified, self.weights, level)
+        found = transition_intervals(self.verified, level)
         return found.low, found.high
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,15 +109,14 @@ def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit
     n_samples, n_classes = posterior.n_samples, posterior.n_classes
     audit, true = check_rows(audit, n_samples, posterior.coder, lambda rows: posterior.take(rows)[1])
     check_drawn_at_random(posterior, audit)
-    weights = audit.weights(n_samples)
     probs, given = posterior.take(audit.rows)
     features = features_of(probs, given, transition)
     # Folds are drawn anew for every audit, yet the same for the same one.
-    folds = assign_folds(weights.strata, np.random.default_rng([7, *audit.rows.tolist()]))
-    full = fit_calibration((features, given, true, weights.weight), transition)
+    folds = assign_folds(len(audit), np.random.default_rng([7, *audit.rows.tolist()]))
+    full = fit_calibration(features, given, true, transition)
     # Intervals need predictions that did not see the truth they are compared with; see `intervals`.
     models = [
-        fit_calibration((features[kept], given[kept], true[kept], weights.weight[kept]), transition)
+        fit_calibration(features[kept], given[kept], true[kept], transition)
         for kept in (folds != fold for fold in range(folds.max() + 1))
     ]
     by_model = np.stack([model.posterior(features, given) for model in models])
@@ -134,8 +128,8 @@ def correct_by_audit(posterior: NoisyPosterior, transition: Floats, audit: Audit
     # Verified rows enter by the model that has not seen them; in the joint they are known.
     np.add.at(predicted.T, given, unseen - by_model.mean(axis=0))
     np.add.at(joint.T, given, np.eye(n_classes)[true] - full.posterior(features, given))
-    verified = Verified(given, true, unseen, np.maximum(predicted, 0) / n_samples)
-    return AuditResult(audit.rows, verified, weights, full, np.maximum(joint, 0))
+    verified = Verified(given, true, unseen, np.maximum(predicted, 0) / n_samples, n_samples)
+    return AuditResult(audit.rows, verified, full, np.maximum(joint, 0))
 
 
 def corrected_fit(result: AuditResult) -> Fit:
@@ -156,13 +150,11 @@ def features_of(probs: NDArray[Any], given: Codes, transition: Floats) -> Floats
     return np.stack((log_clean, log_transition.T[given], np.eye(n_classes)[given], log_probs), axis=-1)
 
 
-def fit_calibration(known: Known, transition: Floats) -> Calibration:
-    """Minimise −Σ w·log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2 over θ and r."""
+def fit_calibration(features: Floats, given: Codes, true: Codes, transition: Floats) -> Calibration:
+    """Minimise −Σ log P(Y=true) + 2|θ − (1, 1, 0, 0)|² + |r|²/2 over θ and r."""
     from scipy.optimize import minimize
 
-    features, given, true, weights = known
     n_rows, n_classes = features.shape[:2]
-    weights = weights * (n_rows / weights.sum())
     # Offsets of labels that no row has stay zero.
     labels, columns = np.unique(given, return_inverse=True)
     members, rows = np.eye(len(labels))[columns], np.arange(n_rows)
@@ -170,9 +162,9 @@ def fit_calibration(known: Known, transition: Floats) -> Calibration:
     def loss(point: Floats) -> tuple[float, Floats]:
         theta, offsets = point[:4], point[4:].reshape(len(labels), n_classes)
         log_posterior = log_softmax(features @ theta + offsets[columns], axis=1)
-        surprise = weights[:, None] * np.exp(log_posterior)
-        surprise[rows, true] -= weights
-        value = -weights @ log_posterior[rows, true] + _RIDGE * ((theta - _BAYES) ** 2).sum() + (offsets**2).sum() / 2
+        surprise = np.exp(log_posterior)
+        surprise[rows, true] -= 1
+        value = -log_posterior[rows, true].sum() + _RIDGE * ((theta - _BAYES) ** 2).sum() + (offsets**2).sum() / 2
         by_theta = np.einsum("kc,kcf->f", surprise, features) + 2 * _RIDGE * (theta - _BAYES)
         return value, np.r_[by_theta, (members.T @ surprise + offsets).ravel()]
 
@@ -183,15 +175,12 @@ def fit_calibration(known: Known, transition: Floats) -> Calibration:
     return Calibration(found[:4], offsets, transition)
 
 
-def assign_folds(strata: Ints, rng: np.random.Generator) -> Ints:
-    """Return a fold for each verified row, at random and evenly within the strata of the draw.
+def assign_folds(n_rows: int, rng: np.random.Generator) -> Ints:
+    """Return a fold for each verified row, at random.
 
     Intervals from cross-calibrated predictions are then unbiased; folds balanced by true class would look at the truth.
     """
-    order = rng.permutation(len(strata))
-    folds = np.empty(len(strata), np.intp)
-    folds[order[np.argsort(strata[order], kind="stable")]] = np.arange(len(strata)) % _FOLDS
-    return folds
+    return np.argsort(rng.permutation(n_rows)) % _FOLDS
 
 
 def _sum_chunk(

@@ -2,9 +2,9 @@
 
 - By an audit: measured on verified rows, without any assumption; the given labels make the interval narrower.
 - By bounds: agreement with the given labels ± the share of wrong labels, which a transition matrix bounds.
-- Through T: if, given the true class, the model's errors are independent of the label's, then the mean of
-  T⁻¹[given, predicted] is the accuracy. A model that was trained on labels with the same noise repeats some of their
-  errors, and the figure is too high. It is reported beside the others, never instead of them.
+
+The mean of T⁻¹[given, predicted] is the accuracy only if, within a true class, the model's errors are independent of
+the label's. A model that was trained on labels with the same noise repeats some of their errors, so it is not offered.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.audit.design import Floats, Ints, Weights
+from dualt.audit.design import Floats, Ints
 from dualt.audit.intervals import ratio_intervals, share_intervals
 from dualt.audit.verified import Audit, as_audit, check_rows
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
@@ -34,11 +34,6 @@ from dualt.validation import (
     check_transition,
 )
 
-ASSUMPTION = (
-    "within a true class, the model's errors are independent of the label's. A model that was trained on labels with"
-    " the same noise repeats some of their errors, and the figure is then too high"
-)
-
 
 class Accuracy(NamedTuple):
     """An accuracy (or a difference of two) against the truth, with its interval."""
@@ -46,7 +41,6 @@ class Accuracy(NamedTuple):
     estimate: float
     low: float
     high: float
-    standard_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +56,6 @@ class NoisyAccuracy:
         What follows from the share of wrong labels alone, at the level; None if nothing bounds that share.
     audited : Accuracy, optional
         Measured on the verified rows, without any assumption.
-    through_transition : float, optional
-        What T implies under `ASSUMPTION`; None if T is near singular.
     difference : NoisyAccuracy, optional
         First model minus second, if there are two.
     """
@@ -74,7 +66,6 @@ class NoisyAccuracy:
     agreement: float
     bounds: tuple[float, float] | None
     audited: Accuracy | None
-    through_transition: float | None
     difference: NoisyAccuracy | None = None
 
     @property
@@ -92,7 +83,6 @@ class NoisyAccuracy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, texts and lists."""
-        through = self.through_transition
         return {
             "n_samples": self.n_samples,
             "n_verified": self.n_verified,
@@ -101,7 +91,6 @@ class NoisyAccuracy:
             "interval": self.interval and list(self.interval),
             "bounds": self.bounds and list(self.bounds),
             "audited": self.audited and self.audited._asdict(),
-            "through_transition": None if through is None else {"estimate": through, "assumes": ASSUMPTION},
             **({} if self.difference is None else {"difference": self.difference.to_dict(), "better": self.better}),
         }
 
@@ -124,7 +113,7 @@ def noisy_accuracy(
         Predicted classes, or probabilities. Named columns are matched with the classes, and an index with the labels'.
     noisy_labels : (n_samples,)
     transition
-        A matrix, taken to be the true one, or an estimate: gives the bounds, and the figure that needs an assumption.
+        A matrix, taken to be the true one, or an estimate: gives the bounds.
     verified
         (row positions, true labels) of a random sample that a person has checked, or an `Audit`: gives an interval
         without any assumption. Positions are those of `noisy_labels`.
@@ -153,7 +142,7 @@ def noisy_accuracy(
     checked = None
     if verified is not None:
         audit, true = check_rows(as_audit(verified), len(given), coder, given.take)
-        checked = audit.rows, true, audit.weights(len(given))
+        checked = audit.rows, true
     rate = None
     if matrix is not None:
         matrix = match_transition(matrix, None if estimate is None else estimate.class_names, coder.names)
@@ -171,20 +160,16 @@ def noisy_accuracy(
             reach, most = (rate, 1.0) if rival is None else (2 * rate, float((model != rival).mean()))
             bounds = max(agreement - reach, 0.0 if rival is None else -most), min(agreement + reach, most)
         audited = checked and accuracy_by_audit(model, given, *checked, rival, level)
-        through = None
-        if matrix is not None and np.linalg.cond(matrix) <= NEAR_SINGULAR:
-            through = accuracy_through_transition(model, given, matrix, rival)
         n_verified = 0 if checked is None else len(checked[0])
-        return NoisyAccuracy(len(given), n_verified, level, agreement, bounds, audited, through)
+        return NoisyAccuracy(len(given), n_verified, level, agreement, bounds, audited)
 
     first = judged(codes[0])
     return first if against is None else replace(first, difference=judged(codes[0], codes[1]))
 
 
 def accuracy_by_audit(
-    predicted: Codes, given: Codes, rows: Ints, true: Codes, weights: Weights,
-    rival: Codes | None = None, level: float = 0.95,
-) -> Accuracy:  # fmt: skip
+    predicted: Codes, given: Codes, rows: Ints, true: Codes, rival: Codes | None = None, level: float = 0.95
+) -> Accuracy:
     """Return the accuracy by verified rows, with the help of the agreement with the given labels.
 
     With a `rival`, a second model's classes, the lead over it is returned instead.
@@ -192,27 +177,17 @@ def accuracy_by_audit(
     lead = _lead(predicted, rival, given)
     truth = _lead(predicted[rows], None if rival is None else rival[rows], true)
     if rival is None:
-        found = share_intervals((truth[:, None], lead[rows, None], lead.mean(keepdims=True)), weights, level)
+        found = share_intervals((truth[:, None], lead[rows, None], lead.mean(keepdims=True)), len(given), level)
         return Accuracy(*(float(value[0]) for value in found))
     # Where both models agree the lead is known to be 0; elsewhere, −1 to 1 becomes 0 to 1 for the interval.
     differ = (predicted != rival).astype(np.float64)
     reach, differs = float(differ.mean()), differ[rows, None]
     if not differs.any():
-        return Accuracy(0.0, -reach, reach, reach)
+        return Accuracy(0.0, -reach, reach)
     lead = differ * (1 + lead) / 2
     part = differs * (1 + truth[:, None]) / 2, lead[rows, None], lead.mean(keepdims=True)
-    found = ratio_intervals(part, (differs, differs, differ.mean(keepdims=True)), weights, level)
-    estimate, low, high = ((2 * float(value[0]) - 1) * reach for value in found[:3])
-    return Accuracy(estimate, low, high, 2 * float(found.standard_error[0]) * reach)
-
-
-def accuracy_through_transition(
-    predicted: Codes, given: Codes, transition: Floats, rival: Codes | None = None
-) -> float:
-    """Return the mean of T⁻¹[given, predicted], or the lead over a `rival`: unbiased under `ASSUMPTION`."""
-    inverse = np.linalg.inv(transition)
-    lead = inverse[given, predicted] - (0 if rival is None else inverse[given, rival])
-    return float(np.clip(lead.mean(), 0 if rival is None else -1, 1))
+    found = ratio_intervals(part, (differs, differs, differ.mean(keepdims=True)), len(given), level)
+    return Accuracy(*((2 * float(value[0]) - 1) * reach for value in found))
 
 
 def largest_rate(matrix: Floats, given: Codes, level: float = 0.95) -> float:

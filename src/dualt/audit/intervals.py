@@ -1,7 +1,7 @@
 """Intervals from verified rows that hold whatever the bias of the predictions.
 
 The estimate is the difference estimator of prediction-powered inference (PPI++), λ · (mean prediction over all rows) +
-weighted mean over the verified rows of (truth − λ · prediction), with the λ of least variance. For one binary
+mean over the verified rows of (truth − λ · prediction), with the λ of least variance. For one binary
 prediction, such as whether a model agrees with the given label, that is post-stratification.
 
 The interval is Wilson's, with as many rows as counting would need for the same variance; counting itself (λ = 0) where
@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from dualt.audit.design import Floats, Weights
+from dualt.audit.design import Floats
 from dualt.labels import Codes
 from dualt.results.claims import wilson
 
@@ -40,11 +40,10 @@ class Intervals(NamedTuple):
     estimate: Floats
     low: Floats
     high: Floats
-    standard_error: Floats
 
 
 class Verified(NamedTuple):
-    """Given and true classes of the verified rows, their predictions, and the predictions for all rows.
+    """Given and true classes of the verified rows, their predictions, and the predictions for all `n_samples` rows.
 
     `posterior` is P(Y=i | x, ỹ) by a model that did not see the row's true class, `joint` the mean over all rows of
     P(Y=i | x, ỹ)·1[ỹ=j], which the verified rows enter by `posterior`.
@@ -54,16 +53,17 @@ class Verified(NamedTuple):
     true: Codes
     posterior: Floats
     joint: Floats
+    n_samples: int
 
 
-def rate_interval(verified: Verified, weights: Weights, level: float = 0.95) -> Intervals:
+def rate_interval(verified: Verified, level: float = 0.95) -> Intervals:
     """Return the share of wrong labels, P(ỹ ≠ Y)."""
     wrong = (verified.given != verified.true).astype(np.float64)[:, None]
     predicted = 1 - verified.posterior[np.arange(len(wrong)), verified.given][:, None]
-    return share_intervals((wrong, predicted, np.array([1 - np.trace(verified.joint)])), weights, level)
+    return share_intervals((wrong, predicted, np.array([1 - np.trace(verified.joint)])), verified.n_samples, level)
 
 
-def transition_intervals(verified: Verified, weights: Weights, level: float = 0.95) -> Intervals:
+def transition_intervals(verified: Verified, level: float = 0.95) -> Intervals:
     """Return T[i, j] = P(ỹ=j | Y=i), (n_classes, n_classes)."""
     n_classes = len(verified.joint)
     is_given = np.eye(n_classes)[verified.given]
@@ -73,106 +73,83 @@ def transition_intervals(verified: Verified, weights: Weights, level: float = 0.
         predicted = verified.posterior[:, label, None]
         part = is_class * is_given, predicted * is_given, of_class
         whole = is_class * ones, predicted * ones, np.full(n_classes, of_class.sum())
-        rows.append(ratio_intervals(part, whole, weights, level))
+        rows.append(ratio_intervals(part, whole, verified.n_samples, level))
     return Intervals(*map(np.stack, zip(*rows, strict=True)))
 
 
-def share_intervals(target: Target, weights: Weights, level: float = 0.95) -> Intervals:
+def share_intervals(target: Target, n_samples: int, level: float = 0.95) -> Intervals:
     """Return the mean over all rows of indicators, (n_verified, n_targets), that are known for the verified rows."""
     ones = np.ones_like(target[0])
-    return ratio_intervals(target, (ones, ones, np.ones_like(target[2])), weights, level)
+    return ratio_intervals(target, (ones, ones, np.ones_like(target[2])), n_samples, level)
 
 
-def ratio_intervals(part: Target, whole: Target, weights: Weights, level: float = 0.95) -> Intervals:
+def ratio_intervals(part: Target, whole: Target, n_samples: int, level: float = 0.95) -> Intervals:
     """Return share = Σ part / Σ whole over all rows, by the difference estimator; `part` is a part of `whole`.
 
     The ratio is linearised: its error is that of the mean of part − share·whole, divided by the mean of `whole`.
     """
+    n_verified = len(part[0])
+    unseen = 1 - n_verified / n_samples  # the finite-population correction
     share = _ratio(part[2], whole[2])
     for _ in range(3):
-        tuning = _tuning(part[0] - share * whole[0], part[1] - share * whole[1], weights)
-        share, variance = _estimated(part, whole, tuning, weights)
-    plain, plain_variance = _estimated(part, whole, np.zeros_like(share), weights)
+        tuning = _tuning(part[0] - share * whole[0], part[1] - share * whole[1])
+        share, variance = _estimated(part, whole, tuning, unseen)
+    plain, plain_variance = _estimated(part, whole, np.zeros_like(share), unseen)
     shares, variances = np.stack((plain, share)), np.stack((plain_variance, variance))
-    unseen, counted, n_verified = _unseen(weights), _kish(whole[0], weights), len(weights.weight)
+    counted, found = whole[0].sum(axis=0), part[0].sum(axis=0)
     square = float(ndtri((1 + level) / 2)) ** 2
     # Few wrong labels say little about a variance: its ratio to that of a simple random sample is shrunk towards one,
     # as if z² more had been found that the predictions say nothing about.
     simple = unseen * plain * (1 - plain) / np.maximum(counted, 1) * (n_verified / max(n_verified - 1, 1))
-    rarer = np.minimum(_kish(part[0], weights), _kish(whole[0] - part[0], weights))
+    rarer = np.minimum(found, counted - found)
     gain = (rarer * variances / np.maximum(simple, _TINY) + square) / (rarer + square)
     spread = np.maximum(square * gain * unseen / np.where(counted > 0, counted, 1), _LEAST_SPREAD)
     low, high = wilson(shares, spread)
     widths = high - low
     best = widths.argmin(axis=0)[None]
-    shares, variances, spread, low, high = (
-        np.take_along_axis(each, best, axis=0)[0] for each in (shares, variances, spread, low, high)
-    )
+    shares, spread, low, high = (np.take_along_axis(each, best, axis=0)[0] for each in (shares, spread, low, high))
     exact_low, exact_high = _clopper_pearson(shares, square / spread, (1 - level) / 2)
     below, above = np.maximum(low - exact_low, 0), np.maximum(exact_high - high, 0)
     reach = np.minimum((widths[0] - (high - low)) / np.maximum(below + above, _TINY), 1)
     low, high = low - reach * below, high + reach * above
-    # What no verified row has shown may be among the rest; the other end is closed.
-    n_class, found, missed = whole[0].sum(axis=0), part[0].sum(axis=0), _missed(counted, weights, 1 - level)
-    low = np.where(found == 0, 0.0, np.where(found < n_class, low, np.minimum(low, 1 - missed)))
-    high = np.where(found == n_class, 1.0, np.where(found > 0, high, np.maximum(high, missed)))
-    return Intervals(shares, low, high, np.sqrt(variances))
+    # What no verified row has shown may be among the rest, a share of K rows with (1 − m/N)^K = 1 − level; the other
+    # end is closed.
+    n_missed = (1 - unseen) * np.log(1 - level) / np.log(unseen) if unseen > _ROUNDING else 0.0
+    missed = np.minimum(n_missed / np.maximum(counted, 1), 1)
+    low = np.where(found == 0, 0.0, np.where(found < counted, low, np.minimum(low, 1 - missed)))
+    high = np.where(found == counted, 1.0, np.where(found > 0, high, np.maximum(high, missed)))
+    return Intervals(shares, low, high)
 
 
-def _estimated(part: Target, whole: Target, tuning: Floats, weights: Weights) -> tuple[Floats, Floats]:
+def _tuning(truth: Floats, predicted: Floats) -> Floats:
+    """Return the λ in 0..1 that minimises the variance of the mean of truth − λ · predicted."""
+    own = predicted - predicted.mean(axis=0)
+    alone = (own**2).sum(axis=0)
+    return np.asarray(np.clip((own * truth).sum(axis=0) / np.where(alone > 0, alone, 1), 0, 1))
+
+
+def _estimated(part: Target, whole: Target, tuning: Floats, unseen: float) -> tuple[Floats, Floats]:
     """Return the share by the difference estimator with this λ, and its variance."""
-    amount = _difference(whole, tuning, weights)
-    share = _ratio(_difference(part, tuning, weights), amount)
+    amount = _difference(whole, tuning)
+    share = _ratio(_difference(part, tuning), amount)
     residual = (part[0] - share * whole[0]) - tuning * (part[1] - share * whole[1])
     amount = np.maximum(np.where(amount > 0, amount, whole[2]), _TINY)
-    return share, (_centred(residual, weights) ** 2).sum(axis=0) / amount**2
+    n_verified = len(residual)
+    squares = ((residual - residual.mean(axis=0)) ** 2).sum(axis=0)
+    return share, squares * unseen / (n_verified * max(n_verified - 1, 1)) / amount**2
 
 
-def _clopper_pearson(share: Floats, n_rows: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return the exact interval of a share among `n_rows` rows, which need not be whole numbers."""
-    yes, no = (np.maximum(each * n_rows, _TINY) for each in (share, 1 - share))
-    return betaincinv(yes, no + 1, tail), betaincinv(yes + 1, no, 1 - tail)
-
-
-def _missed(counted: Floats, weights: Weights, tail: float) -> Floats:
-    """Return the share of rows of which none may be among those counted: (1 − m/N)^K = tail."""
-    unseen = _unseen(weights)
-    n_missed = (1 - unseen) * np.log(tail) / np.log(unseen) if unseen > _ROUNDING else 0.0
-    return np.asarray(np.minimum(n_missed / np.maximum(counted, 1), 1))
-
-
-def _kish(indicator: Floats, weights: Weights) -> Floats:
-    """Return (Σ w)²/Σ w² over the rows that have the indicator (Kish): their number if all weigh the same."""
-    total, squares = weights.weight @ indicator, weights.weight**2 @ indicator
-    return np.asarray(total**2 / np.where(squares > 0, squares, 1))
-
-
-def _difference(target: Target, tuning: Floats, weights: Weights) -> Floats:
-    """Return λ · mean prediction + weighted mean of (truth − λ · prediction)."""
+def _difference(target: Target, tuning: Floats) -> Floats:
+    """Return λ · mean prediction + mean of (truth − λ · prediction) over the verified rows."""
     truth, predicted, mean = target
-    return np.asarray(tuning * mean + weights.weight @ (truth - tuning * predicted))
+    return np.asarray(tuning * mean + (truth - tuning * predicted).mean(axis=0))
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.clip(part / np.where(whole > 0, whole, 1), 0, 1))
 
 
-def _centred(values: Floats, weights: Weights) -> Floats:
-    """Return √(m_h/(m_h − 1) · (1 − π_k)) · w_k · (v_k − weighted mean of v in stratum h): its squares add up."""
-    _, strata, counts = np.unique(weights.strata, return_inverse=True, return_counts=True)
-    member = np.eye(len(counts))[strata] * weights.weight[:, None]
-    means = (member.T @ values / member.sum(axis=0)[:, None])[strata]
-    scale = np.sqrt((counts / np.maximum(counts - 1, 1))[strata] * (1 - weights.probability)) * weights.weight
-    return np.asarray(scale[:, None] * (values - means))
-
-
-def _tuning(truth: Floats, predicted: Floats, weights: Weights) -> Floats:
-    """Return the λ in 0..1 that minimises the variance of the mean of truth − λ · predicted."""
-    own = _centred(predicted, weights)
-    alone = (own**2).sum(axis=0)
-    return np.asarray(np.clip((own * _centred(truth, weights)).sum(axis=0) / np.where(alone > 0, alone, 1), 0, 1))
-
-
-def _unseen(weights: Weights) -> float:
-    """Return the finite-population correction, 1 − m/N."""
-    return 1 - float(weights.weight @ weights.probability)
+def _clopper_pearson(share: Floats, n_rows: Floats, tail: float) -> tuple[Floats, Floats]:
+    """Return the exact interval of a share among `n_rows` rows, which need not be whole numbers."""
+    yes, no = (np.maximum(each * n_rows, _TINY) for each in (share, 1 - share))
+    return betaincinv(yes, no + 1, tail), betaincinv(yes + 1, no, 1 - tail)

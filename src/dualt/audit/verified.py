@@ -1,7 +1,7 @@
 """Verified labels: the table that a person fills in, the rows that were, and the checks before they are used.
 
-The table is ``index[,id][,text],given,true,stratum,stratum_size``. Columns are found by name, in any order, and others
-are ignored. A file with ``index,given,true`` alone is a simple random sample.
+The table is ``index[,id][,text],given,true``, a simple random sample of the rows. Columns are found by name, in any
+order, and others are ignored.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.audit.design import Draw, Ints, Weights
+from dualt.audit.design import Ints
 from dualt.errors import InputError, LabelsError
 from dualt.labels import Codes, LabelCoder, as_label_array, as_text_array, shorten
 from dualt.rows.chunks import entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.validation import align_labels, index_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _NEEDED = ("index", "given", "true")
 # The four parameters of the calibration cannot be fitted to fewer rows.
@@ -30,7 +33,7 @@ _SUSPECT = 4.0
 
 @dataclass(eq=False, repr=False)
 class Audit:
-    """Verified rows, drawn at random from all rows or from strata; an entry for each row.
+    """Verified rows, drawn at random from all rows; an entry for each row.
 
     Attributes
     ----------
@@ -38,8 +41,6 @@ class Audit:
         Row positions, counted from 0, in the order of the probabilities (or predictions) that they are passed with.
     true
         Their true labels, of the same kind as the given ones or as class names.
-    strata, stratum_sizes
-        The stratum that each row was drawn from at random, and how many rows of the data are in it.
     given
         Given labels when the rows were drawn; refused where the data have others.
     named
@@ -48,13 +49,11 @@ class Audit:
     Examples
     --------
     >>> Audit([7, 3], ["cat", "dog"])
-    Audit(n_verified=2, drawn at random)
+    Audit(n_verified=2)
     """
 
     rows: Any
     true: Any
-    strata: Any = None
-    stratum_sizes: Any = None
     given: NDArray[Any] | None = None
     named: Any = None
 
@@ -62,8 +61,6 @@ class Audit:
         rows = np.asarray(self.rows)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             raise InputError(f"Expected row numbers as a list of integers, got {rows.dtype} of shape {rows.shape}.")
-        if (self.strata is None) != (self.stratum_sizes is None):
-            raise InputError("Expected strata and their sizes together, got one of them.")
         self.rows, self.true = rows.astype(np.intp), as_label_array(self.true)
         self.named = self.rows if self.named is None else self.named
         for n_values in (len(column) for column in vars(self).values() if column is not None):
@@ -74,14 +71,7 @@ class Audit:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return f"Audit(n_verified={len(self)}, drawn {'at random' if self.strata is None else 'by strata'})"
-
-    def weights(self, n_samples: int) -> Weights:
-        """Return how much each verified row stands for, among `n_samples` rows of the data."""
-        if self.strata is None:
-            return Weights.uniform(len(self), n_samples)
-        _, first, places = np.unique(self.strata, return_index=True, return_inverse=True)
-        return Weights.stratified(places, self.stratum_sizes[first])
+        return f"Audit(n_verified={len(self)})"
 
     def take(self, keep: NDArray[Any]) -> Audit:
         """Return some of the rows."""
@@ -112,104 +102,62 @@ def as_audit(verified: Any) -> Audit:
     return Audit(rows, true)
 
 
-@dataclass(frozen=True, eq=False)
-class Sheet:
-    """The rows of an audit, with labels as texts; `true` is empty where nobody has looked yet."""
+def new_sheet(
+    rows: Ints,
+    labels: NDArray[Any],
+    ids: Sequence[str] | None = None,
+    texts: Sequence[str] | None = None,
+    earlier: DataFrame | None = None,
+) -> DataFrame:
+    """Return the table of these rows to fill in, below that of an `earlier` batch; other columns are of all rows."""
+    import pandas as pd
 
-    rows: Ints
-    given: NDArray[np.str_]
-    true: NDArray[np.str_]
-    strata: Ints | None = None
-    stratum_sizes: Ints | None = None
-    ids: Sequence[str] | None = None
-    texts: Sequence[str] | None = None
-
-    @classmethod
-    def of_draw(
-        cls, labels: NDArray[Any], drawn: Draw, ids: Sequence[str] | None = None, texts: Sequence[str] | None = None
-    ) -> Sheet:
-        """Return the empty sheet of rows that were drawn; `labels`, `ids` and `texts` are those of all rows."""
-        named = (None if column is None else [column[row] for row in drawn.rows.tolist()] for column in (ids, texts))
-        given, empty = labels[drawn.rows].astype(str), np.full(len(drawn.rows), "", dtype="U1")
-        return cls(drawn.rows, given, empty, drawn.strata, drawn.sizes[drawn.strata], *named)
-
-    @property
-    def filled(self) -> NDArray[np.intp]:
-        """Places of the rows that were verified."""
-        return np.flatnonzero(self.true != "")
-
-    def with_true_of(self, earlier: Sheet) -> Sheet:
-        """Return the sheet with the true labels of an earlier batch, whose rows it must contain."""
-        missing = np.setdiff1d(earlier.rows, self.rows)
-        if len(missing):
-            raise InputError(
-                f"Expected a draw that contains the {len(earlier.rows):,} rows of the earlier batch, got one without"
-                f" row {missing[0]}{and_more(len(missing))}. Pass the same labels, probabilities, --design and"
-                " --random-state as before."
-            )
-        known = dict(zip(earlier.rows[earlier.filled].tolist(), earlier.true[earlier.filled].tolist(), strict=True))
-        return replace(self, true=np.array([known.get(row, "") for row in self.rows.tolist()]))
-
-    def audit(self) -> Audit:
-        """Return the rows that were verified."""
-        if not len(self.filled):
-            raise InputError("Expected true labels in the column 'true' of the audit, got none: fill some in.")
-        from dualt.io.table_columns import labels_of
-
-        given, true = labels_of(self.given.tolist()), self.true[self.filled]
-        # If the given labels are names, a true '3' is a name too.
-        true = true if given.dtype.kind == "U" else labels_of(true.tolist())
-        drawn = [None if column is None else column[self.filled] for column in (self.strata, self.stratum_sizes, given)]
-        return Audit(self.rows[self.filled], true, *drawn)
-
-    def save(self, path: str | Path) -> None:
-        """Write the table, with cells guarded against being taken for formulas."""
-        import pandas as pd
-
-        from dualt.io.tables import write_table
-
-        columns = {"index": self.rows, "id": self.ids, "text": self.texts, "given": self.given, "true": self.true}
-        known = {name: column for name, column in columns.items() if column is not None}
-        write_table(path, pd.DataFrame({**known, **self.how_drawn()}), guarded=True)
-
-    def how_drawn(self) -> dict[str, Any]:
-        """Return the columns that say how each row was drawn, by name."""
-        return {} if self.strata is None else {"stratum": self.strata, "stratum_size": self.stratum_sizes}
+    named = {"id": ids, "text": texts}
+    known = {name: [column[row] for row in rows.tolist()] for name, column in named.items() if column is not None}
+    sheet = pd.DataFrame({"index": rows, **known, "given": labels[rows].astype(str), "true": ""})
+    return sheet if earlier is None else pd.concat([earlier, sheet], ignore_index=True).fillna("")
 
 
-def read_audit(path: str | Path) -> Audit:
-    """Return the verified rows of a file that `dualt audit` or its page wrote; rows not filled in are left out."""
-    return read_sheet(path).audit()
-
-
-def read_sheet(path: str | Path) -> Sheet:
+def read_sheet(path: str | Path) -> DataFrame:
     """Read the table of an audit, verified or not yet; a row that comes again with the same true label counts once."""
     from dualt.io.tables import read_table
 
     frame = read_table(path, guarded=True).fillna("").astype(str)
     frame.columns = [str(name).strip().lower() for name in frame.columns]
-    header = ",".join(frame.columns)
-    if not frame.columns.is_unique or not {*_NEEDED} <= {*frame.columns}:
-        raise InputError(f"Expected the header {','.join(_NEEDED)} in {path}, each column once, got {header!r}.")
-    if len(drawn := {"stratum", "stratum_size"} & {*frame.columns}) == 1 or ("probability" in frame and not drawn):
-        raise InputError(f"Expected the columns stratum and stratum_size of {path} together, got {header!r}.")
-    frame = frame.apply(lambda column: column.str.strip())
-    frame = frame[(frame != "").any(axis=1)].drop_duplicates(["index", "true"])
+    header, needed = ",".join(frame.columns), [*_NEEDED]
+    if not frame.columns.is_unique or not {*needed} <= {*frame.columns}:
+        raise InputError(f"Expected the header {','.join(needed)} in {path}, each column once, got {header!r}.")
+    frame[needed] = frame[needed].apply(lambda column: column.str.strip())
+    frame = frame[(frame[needed] != "").any(axis=1)].drop_duplicates(["index", "true"])
     # An empty copy of a row that was verified adds nothing; two true labels stay, to be refused where they are counted.
     frame = frame[(frame["true"] != "") | ~frame["index"].duplicated(keep=False)]
     if frame.empty:
         raise InputError(f"Expected the rows of an audit below the header of {path}, got none.")
+    if "stratum" in frame and frame["stratum"].nunique() > 1:
+        raise InputError(f"Expected rows drawn with equal chances in {path}, got several strata. Draw a new audit.")
+    bad = frame["index"][~frame["index"].str.fullmatch("[0-9]{1,15}")]
+    if len(bad):
+        at = bad.index[0] + 2
+        raise InputError(f"Expected a whole number as index in line {at} of {path}, got {bad.iloc[0]!r}.")
+    return frame.astype({"index": np.intp})
 
-    def numbers(name: str) -> Ints:
-        bad = frame[name][~frame[name].str.fullmatch("[0-9]{1,15}")]
-        if len(bad):
-            at = bad.index[0] + 2
-            raise InputError(f"Expected a whole number as {name} in line {at} of {path}, got {bad.iloc[0]!r}.")
-        return np.asarray(frame[name].to_numpy(np.intp))
 
-    given, true = (as_text_array(frame[name].tolist()) for name in ("given", "true"))
-    strata, sizes = (numbers(name) if drawn else None for name in ("stratum", "stratum_size"))
-    return Sheet(numbers("index"), given, true, strata, sizes, frame["id"].tolist() if "id" in frame else None)
+def audit_of(sheet: DataFrame) -> Audit:
+    """Return the rows of a sheet that were verified."""
+    from dualt.io.table_columns import labels_of
+
+    filled = (sheet["true"] != "").to_numpy()
+    if not filled.any():
+        raise InputError("Expected true labels in the column 'true' of the audit, got none: fill some in.")
+    given, true = labels_of(sheet["given"].tolist()), sheet["true"][filled].tolist()
+    # If the given labels are names, a true '3' is a name too.
+    known = as_text_array(true) if given.dtype.kind == "U" else labels_of(true)
+    return Audit(sheet["index"].to_numpy()[filled], known, given[filled])
+
+
+def read_audit(path: str | Path) -> Audit:
+    """Return the verified rows of a file that `dualt audit` or its page wrote; rows not filled in are left out."""
+    return audit_of(read_sheet(path))
 
 
 def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> None:
@@ -257,15 +205,6 @@ def check_rows(
             f"Expected at least {LEAST} verified rows, got {len(audit)}. Verify {LEAST - len(audit)} more; about 100"
             " determine the noise rate to ±10 percentage points or better, 400 to ±5."
         )
-    if audit.strata is not None:
-        found, first = np.unique(audit.strata, return_index=True)
-        n_rows = int(audit.stratum_sizes[first].sum())
-        if n_rows != n_samples:
-            raise InputError(
-                f"Expected verified rows of every stratum, {n_samples:,} rows in all, got some of"
-                f" {', '.join(map(str, found.tolist()))} only, {n_rows:,} rows. Check at least one row of each missing"
-                " stratum, and pass the data that were audited."
-            )
     return audit, true
 
 
@@ -291,9 +230,8 @@ def check_drawn_at_random(posterior: NoisyPosterior, audit: Audit) -> None:
     everyone = np.sort(entries_at(summary.sample_rows, summary.sample_labels))
     audited = entries_at(*posterior.take(audit.rows))
     ranks = np.searchsorted(everyone, audited, "left") + np.searchsorted(everyone, audited, "right")
-    weight = audit.weights(posterior.n_samples).weight
-    share = float(weight @ ranks / (2 * len(everyone)))
-    if share < 0.5 - _SUSPECT * np.sqrt((weight @ weight + 1 / len(everyone)) / 12):
+    share = float(ranks.mean() / (2 * len(everyone)))
+    if share < 0.5 - _SUSPECT * np.sqrt((1 / len(audited) + 1 / len(everyone)) / 12):
         raise InputError(
             f"Expected a random sample of the rows to be verified, got {len(audited):,} rows whose given labels are"
             f" less probable than those of {1 - share:.0%} of all rows: they look chosen for being suspect, and"

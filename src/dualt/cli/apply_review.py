@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 import dualt
 from dualt.cli.options import Classes, IdColumn, Json, LabelColumn, output_option
 from dualt.cli.terminal import print_json, say
-from dualt.errors import InputError
-from dualt.files import check_writable_target, keep_backup
 
 
 def apply_review(
     labels: Annotated[Path, Argument(help="What was reviewed: a table, .npy, .npz, .txt, or a folder per class.")],
     review: Annotated[Path, Argument(help="The page's download, or an export of Label Studio or Argilla.")],
-    output: Annotated[Path | None, output_option(help="The corrected file; for images, a CSV of moves.")] = None,
-    in_place: Annotated[bool, Option("--in-place", help="Correct LABELS itself; a copy is kept as .bak.")] = False,
+    output: Annotated[Path, output_option(help="The corrected file; for images, a CSV of moves.")],
     label: LabelColumn = None,
     id_column: IdColumn = None,
     classes: Classes = None,
@@ -35,29 +32,19 @@ def apply_review(
 
     io, decisions = dualt.io, dualt.issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
-    written: dict[str, Any] = {}
     if io.is_class_folder(labels):
-        if output is None or in_place:
-            raise InputError("Expected -o with a name for the CSV of moves, for a folder of images.")
-        images, target = io.read_class_folder(labels), output
+        images = io.read_class_folder(labels)
         moved = dualt.issues.apply_review(images.labels, decisions, class_names=names or images.names, ids=images.files)
         moves = pd.DataFrame(io.plan_moves(images, moved.tolist()), columns=["from", "to"], dtype=str)
         io.write_table(output, moves, guarded=True)
     else:
-        if (output is None) != in_place:
-            raise InputError("Expected either -o with a name for the corrected file, or --in-place.")
-        target = labels if output is None else output
-        check_writable_target(target)
         given = io.load_labels(labels, column=label, missing=True)
         ids = io.open_table(labels, id_column).read_texts(id_column) if id_column else None
         corrected = dualt.issues.apply_review(given, decisions, class_names=names, ids=ids)
-        if in_place:
-            written = {"backup": str(keep_backup(labels))}
-        io.save_corrected(target, corrected, labels, given, column=label)
+        io.save_corrected(output, corrected, labels, given, column=label)
     changed = sum(decision.old != decision.new for decision in decisions)
     if as_json:
-        print_json({"reviewed": len(decisions), "changed": changed, "output": str(target), **written})
+        print_json({"reviewed": len(decisions), "changed": changed, "output": str(output)})
         return
-    kept_as = f"; as it was: {written['backup']}" if written else ""
     plural = "" if len(decisions) == 1 else "s"
-    say(f"{len(decisions):,} label{plural} reviewed, {changed:,} changed; written to {target}{kept_as}")
+    say(f"{len(decisions):,} label{plural} reviewed, {changed:,} changed; written to {output}")

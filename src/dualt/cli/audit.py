@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import glob
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 import dualt
 from dualt.cli import options
 from dualt.cli.terminal import again, print_json, say
-from dualt.errors import DualtError, InputError, LabelsError
-from dualt.files import check_readable, keep_backup
+from dualt.errors import InputError, LabelsError
+from dualt.files import check_readable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_SIZE = 200
+    from pandas import DataFrame
 
 
 def audit(
     labels: Annotated[Path, Argument(help="Given labels: a table, .npy, .npz, .txt, or a folder per class.")],
-    output: Annotated[Path, options.output_option(help="CSV to fill in: index, given, true, how drawn.")],
+    output: Annotated[Path, options.output_option(help="CSV to fill in: index, given, true.")],
     report: Annotated[Path | None, Option(help="Write a page to check them on: audit.html.")] = None,
     images: options.Images = None,
     text: options.Text = None,
     features: options.Features = None,
-    size: Annotated[int | None, Option(help=f"How many labels to check. Default: {_SIZE}, or all.")] = None,
-    more: Annotated[int | None, Option(help="Add this many to --output, which keeps its true labels.")] = None,
-    design: Annotated[Literal["uniform", "stratified"] | None, Option(help="Default with --probs: stratified.")] = None,
-    target: Annotated[float | None, Option(help="Half-width to reach for the noise rate, such as 0.02.")] = None,
+    size: Annotated[int, Option(min=1, help="How many labels to check; all if there are fewer.")] = 200,
+    more: Annotated[int | None, Option(min=0, help="Add this many to --output, which keeps its true labels.")] = None,
     random_state: options.RandomState = 0,
     label: options.LabelColumn = None,
     id_column: options.IdColumn = None,
-    probs: Annotated[Path | None, Option(help="Probabilities to draw by: a file, or columns of LABELS.")] = None,
+    probs: Annotated[Path | None, Option(help="Probabilities: a file, or columns of LABELS.")] = None,
     classes: options.Classes = None,
     n_jobs: options.Jobs = 1,
     as_json: options.Json = False,
@@ -43,90 +39,67 @@ def audit(
     """Draw labels to check by hand: a few hundred determine how noisy all of them are.
 
     Fill in the column `true`, or check them on the page of --report and download it from there; then pass the
-    file to `dualt estimate --verified`, or add a batch with --more. Every row has a known chance of being drawn.
+    file to `dualt estimate --verified`, or add a batch with --more. Every row has the same chance of being drawn.
     Labels that were checked because they looked suspect are refused: they overstate the noise.
 
-    Probabilities make the audit worth more: those of --probs, else made from --text, --features or images as `dualt
-    issues` makes them, unless the draw is uniform and there is no page. For a page, a table is learned from as it is.
+    The page needs probabilities: those of --probs, else made from --text, --features or images as `dualt issues` makes
+    them. Those of --probs also make what is said of the verified labels more precise.
 
     Example: `dualt audit data.csv --label label --text title --size 200 -o audit.csv --report audit.html`
     """
     from dualt.cli.inputs import is_raw, opened, warn_missing
-    from dualt.validation import check_fraction
 
-    if more is not None and size is not None:
-        raise InputError("Expected --size for a new audit, or --more for a later batch, got both.")
-    if target is not None:
-        check_fraction(target, "--target")
+    if more is None and output.exists():  # a person may have worked on it
+        raise InputError(f"There is a file {output} already. Add a batch to it with --more, or choose another name.")
     learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
-    can_learn = probs is None and (bool(features) or is_raw(data, learning))
-    asked = features or data.image_folder or learning.text_columns or report or design == "stratified"
-    has_probs = probs is not None or (can_learn and bool(asked))
+    has_probs = probs is not None or bool(features) or is_raw(data, learning)
     if report is not None and not has_probs:
         raise InputError("Expected --probs, columns or images to learn from with --report: the page shows predictions.")
     given, labelled, ids, texts = _read_rows(data, learning)
-    earlier = _read_earlier(output, given, adding=more is not None)
-    design = _design(design, earlier, has_probs=has_probs)
+    earlier = None if more is None else _read_earlier(output, given)
     found = None
-    if probs is not None or (has_probs and (design == "stratified" or report is not None)):
+    if probs is not None or report is not None:
         with opened(data, learning) as examples:
             found = examples.find_issues()
             reached = _reached(given[labelled], labelled, earlier, examples.posterior, found.transition_estimate)
     else:
         warn_missing(labelled, len(given))
         reached = _reached(given[labelled], labelled, earlier)
-    wrong = None if found is None else 1 - found.probability_right[labelled].astype(float)
-    plan = dualt.audit.design.Plan.of(len(labelled), design, wrong)
-    before = None if earlier is None else labelled.searchsorted(earlier.rows)
-    drawn = plan.draw(_total(size, more, earlier, len(labelled)), random_state, before)
-    sheet = dualt.audit.Sheet.of_draw(given, drawn._replace(rows=labelled[drawn.rows]), ids, texts)
-    sheet = sheet if earlier is None else sheet.with_true_of(earlier)
-    first, without = None if has_probs or can_learn else "PROBS", ["-o", "--json"]
+    before = None if earlier is None else earlier["index"].to_numpy()
+    drawn = dualt.audit.design.draw_rows(labelled, size if more is None else more, random_state, before)
+    sheet = dualt.audit.new_sheet(drawn, given, ids, texts, earlier)
+    first, without = None if has_probs else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
         first, without = str(probs), [*without, "--probs"]
     if found is not None and report is not None:
         found.to_report(
             report,
             images=images or (None if text else data.image_folder),
-            texts=learning.text_file,
             columns=examples.columns,
             audit=sheet,
             command=again("estimate", "--verified", "audit-review.csv", first=first, without=without),
             title=f"Labels of {labels.name}",
         )
-    backup = None if earlier is None else keep_backup(output)  # a person may have added columns
-    sheet.save(output)
-    content, sentences = _progress(plan, sheet, reached, target)
+    dualt.io.write_table(output, sheet, guarded=True)
+    n_drawn, n_verified = len(sheet), int((sheet["true"] != "").sum())
     if as_json:
-        written = {"output": output, "report": report, "backup": backup}
-        print_json(
-            {name: path and str(path) for name, path in written.items()}
-            | {"design": design, "indices": sheet.rows.tolist()}
-            | content
-        )
+        written = {"output": str(output), "report": report and str(report), "indices": sheet["index"].tolist()}
+        print_json({**written, "drawn": n_drawn, "verified": n_verified, "reached": reached})
         return
-    n_open = len(sheet.rows) - len(sheet.filled)
-    sentences += [] if backup is None else [f"The earlier file is kept as {backup}."]
+    n_open, sentences = n_drawn - n_verified, []
+    if reached is not None:
+        low, high = reached
+        sentences.append(
+            f"{low:.1%} to {high:.1%} of the labels are wrong: {n_verified:,} verified labels determine the noise rate"
+            f" to ±{50 * (high - low):.1f} percentage points. Four times as many would halve that."
+        )
     wish = f"{n_open:,} label{'s' * (n_open != 1)} to check in {output}: fill in the column 'true', then"
     step = again("estimate", "--verified", str(output), first=first, without=without)
-    sentences += [wish if n_open else f"All {len(sheet.rows):,} labels of {output} are verified:", f" {step}"]
+    sentences += [wish if n_open else f"All {n_drawn:,} labels of {output} are verified:", f" {step}"]
     if report is not None and n_open:
         sentences.append(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
     say("\n".join(sentences))
-
-
-def _total(size: int | None, more: int | None, earlier: dualt.audit.Sheet | None, n_labelled: int) -> int:
-    """Return how many rows are to be drawn, including those of earlier batches."""
-    if size is not None and not 1 <= size <= n_labelled:
-        raise InputError(f"Expected --size from 1 to {n_labelled:,}, the number of labels, got {size:,}.")
-    if more is None or earlier is None:
-        return min(_SIZE, n_labelled) if size is None else size
-    n_before = len(earlier.rows)
-    if not 0 <= more <= n_labelled - n_before:
-        left = f"{n_labelled - n_before:,} of {n_labelled:,} labels that are not drawn yet"
-        raise InputError(f"Expected --more from 0 to the {left}, got {more:,}.")
-    return n_before + more
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:
@@ -163,23 +136,10 @@ def _read_rows(data: options.Data, learning: options.Learning) -> tuple[NDArray[
     return given, labelled, ids, read_texts(data, learning, len(given))
 
 
-def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> dualt.audit.Sheet | None:
-    """Return the sheet to add to, drawn from these labels; refuse to write over one that a person has worked on."""
-    if not adding:
-        n_filled = 0
-        if output.exists():
-            with suppress(DualtError):
-                n_filled = len(dualt.audit.read_sheet(output).filled)
-        if n_filled:
-            raise InputError(
-                f"Expected a new file to draw into, got {output} with {n_filled:,} verified labels, which would be"
-                " lost. Add a batch with --more, or choose another name."
-            )
-        return None
+def _read_earlier(output: Path, given: NDArray[Any]) -> DataFrame:
+    """Return the sheet to add to, drawn from these labels."""
     sheet = dualt.audit.read_sheet(output)
-    if sheet.strata is None:
-        raise InputError(f"Expected a file of `dualt audit` to add to, got {output} without the column 'stratum'.")
-    for row, before in zip(sheet.rows.tolist(), sheet.given.tolist(), strict=True):
+    for row, before in zip(sheet["index"], sheet["given"], strict=True):
         now = str(given[row]).strip() if row < len(given) else "no such row"  # blanks are lost in the sheet
         if now != before:
             raise LabelsError(
@@ -189,61 +149,19 @@ def _read_earlier(output: Path, given: NDArray[Any], *, adding: bool) -> dualt.a
     return sheet
 
 
-def _design(
-    wanted: dualt.audit.design.Design | None, earlier: dualt.audit.Sheet | None, *, has_probs: bool
-) -> dualt.audit.design.Design:
-    """Return the design that is wanted, else that of the earlier batch, else the best that is possible."""
-    stratified = earlier is not None and earlier.strata is not None and bool(earlier.strata.any())
-    if stratified and not has_probs:
-        raise InputError("Expected --probs, by which the rows of the earlier batch were drawn, got none.")
-    return wanted or ("stratified" if stratified or (earlier is None and has_probs) else "uniform")
-
-
 def _reached(
     given: NDArray[Any],
     labelled: NDArray[Any],
-    earlier: dualt.audit.Sheet | None,
+    earlier: DataFrame | None,
     posterior: dualt.rows.NoisyPosterior | None = None,
     estimate: dualt.TransitionEstimate | None = None,
 ) -> tuple[float, float] | None:
     """Return the interval of the noise rate by the labels that are verified so far, None if there are too few."""
-    if earlier is None or (strata := earlier.strata) is None or len(earlier.filled) < dualt.audit.verified.LEAST:
+    if earlier is None or (earlier["true"] != "").sum() < dualt.audit.verified.LEAST:
         return None
-    if {*strata[earlier.filled]} < {*strata}:  # a stratum is not begun
-        return None
-    verified = earlier.audit().among(labelled)
+    verified = dualt.audit.audit_of(earlier).among(labelled)
     if posterior is not None and estimate is not None:
         return dualt.estimators.estimate_verified(posterior, estimate, verified).noise_rate_interval()
     is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)[:, None]
-    interval = dualt.audit.intervals.share_intervals(
-        (is_wrong, 0 * is_wrong, 0 * is_wrong[0]), verified.weights(len(given))
-    )
+    interval = dualt.audit.intervals.share_intervals((is_wrong, 0 * is_wrong, 0 * is_wrong[0]), len(given))
     return float(interval.low[0]), float(interval.high[0])
-
-
-def _progress(
-    plan: dualt.audit.design.Plan, sheet: dualt.audit.Sheet, reached: tuple[float, float] | None, target: float | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what is drawn, verified and reached, and how many labels the target needs, as data and in sentences."""
-    n_verified, half_width, sentences = len(sheet.filled), None, []
-    content: dict[str, Any] = {"drawn": len(sheet.rows), "verified": n_verified}
-    if reached is not None:
-        low, high = reached
-        half_width = (high - low) / 2
-        content["reached"] = {"low": low, "high": high, "half_width": half_width}
-        sentences.append(
-            f"{low:.1%} to {high:.1%} of the labels are wrong: {n_verified:,} verified labels determine the noise rate"
-            f" to ±{100 * half_width:.1f} percentage points."
-        )
-    if target is None:
-        return content, sentences
-    needed, wish = plan.needed(target, half_width, n_verified), f"±{100 * target:g} percentage points"
-    missing = needed if half_width is None else max(needed - n_verified, 0)
-    content["target"] = {"half_width": target, "needed": needed, "missing": missing}
-    if half_width is None:
-        said = f"need at most {needed:,} verified labels; the first batch will show how many."
-    elif half_width <= target:
-        said = "are reached."
-    else:
-        said = f"need about {needed:,} verified labels: {missing:,} more."
-    return content, [*sentences, f"{wish} {said}"]

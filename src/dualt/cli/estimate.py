@@ -38,13 +38,13 @@ def estimate(
         others = {name: estimate_posterior(examples.posterior, name) for name in names if name != chosen.estimator}
     compared = {chosen.estimator: chosen} | others
     if output is not None:
-        chosen.save(output, level=estimation.level)
+        chosen.save(output)
     if as_json:
-        beside = {name: other.to_dict(estimation.level) for name, other in compared.items()}
-        print_json(chosen.to_dict(estimation.level) | ({"compared": beside} if compare else {}))
+        beside = {name: other.to_dict() for name, other in compared.items()}
+        print_json(chosen.to_dict() | ({"compared": beside} if compare else {}))
         return
     out = console()
-    show_estimate(out, chosen, estimation.level)
+    show_estimate(out, chosen)
     if others:
         table = plain_table("\nEstimators side by side", "estimator", "share wrong>", "Σ|A − B| / C>", "")
         for name, other in compared.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 import dualt
-from dualt.cli.options import Classes, Json, LabelColumn, Level
+from dualt.cli.options import Classes, Json, LabelColumn
 from dualt.cli.terminal import again, print_json, say, words_of
 from dualt.errors import InputError, LabelsError
 
@@ -26,13 +26,11 @@ def evaluate(
     against: Annotated[Path | None, Option(help="Predictions of a second model, to compare with.")] = None,
     label: LabelColumn = None,
     classes: Classes = None,
-    level: Level = 0.95,
     as_json: Json = False,
 ) -> None:
     """Estimate the accuracy against the unknown truth, from noisy test labels.
 
-    With --verified it is measured, whatever the noise and the model. Without, only bounds follow; the figure through
-    the matrix needs an assumption that models trained on noisy labels violate, and is shown with it.
+    With --verified it is measured, whatever the noise and the model. Without, only bounds follow.
 
     Example: `dualt evaluate predictions.npy labels.npy --transition t.json --verified audit.csv --against other.npy`
     """
@@ -46,7 +44,7 @@ def evaluate(
         names = own if names is None else names
         noise = dualt.transition.match_transition(noise, own, names)
     sheet = None if verified is None else dualt.audit.read_sheet(verified)
-    audit = None if sheet is None else sheet.audit()
+    audit = None if sheet is None else dualt.audit.audit_of(sheet)
     given = dualt.io.load_labels(labels, column=label, missing=True)
     models = {path: _predictions(path) for path in (predictions, against) if path is not None}
     for path, model in models.items():
@@ -59,9 +57,7 @@ def evaluate(
         warn_missing(labelled, len(given))
         audit = None if audit is None else audit.among(labelled)
         given, models = given[labelled], {path: model[labelled] for path, model in models.items()}
-    judge = partial(
-        dualt.noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names, level=level
-    )
+    judge = partial(dualt.noisy_accuracy, noisy_labels=given, transition=noise, verified=audit, class_names=names)
     found = judge(models[predictions])
     if against is not None:
         try:
@@ -91,18 +87,15 @@ def _predictions(path: Path) -> NDArray[Any]:
 
 
 def _show(found: dualt.audit.NoisyAccuracy) -> None:
-    at = f"{100 * found.level:g} % confidence"
     if found.audited is not None:
         say(
-            f"Accuracy {found.audited.estimate:.1%} ({found.audited.low:.1%} to {found.audited.high:.1%} at {at}),"
-            f" measured on {found.n_verified:,} verified labels."
+            f"Accuracy {found.audited.estimate:.1%} ({found.audited.low:.1%} to {found.audited.high:.1%} at 95 %"
+            f" confidence), measured on {found.n_verified:,} verified labels."
         )
     elif found.bounds is not None:
         low, high = found.bounds
         say(f"Accuracy between {low:.1%} and {high:.1%}, if the matrix is right: all that follows without an audit.")
     say(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
-    if found.through_transition is not None:
-        say(f"Through the matrix: {found.through_transition:.1%}, if {dualt.audit.evaluation.ASSUMPTION}.")
     if found.difference is not None and found.difference.interval is not None:
         low, high = (round(100 * limit, 1) + 0.0 for limit in found.difference.interval)  # no -0.0
         verdicts = {"first": "The first model is better", "second": "The second model is better"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 import dualt
 from dualt import io
-from dualt.audit import Sheet, read_sheet
+from dualt.audit import audit_of, read_sheet
 from dualt.cli.options import Data, Estimation, Learning, parse_settings
 from dualt.cli.terminal import progress, running
 from dualt.datasets.images import load_readable
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import estimate_posterior, estimate_verified
-from dualt.io.image_folder import FILE_COLUMN
+from dualt.io.image_folder import FILE_COLUMN, match_names
 from dualt.io.load import load_array
 from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
 from dualt.io.tables import TABLES
@@ -47,14 +47,12 @@ _ASSUMED = {
 class Examples:
     """The rows of a command: their posterior, and what all rows, with and without a label, are called and show.
 
-    `images` is the folder per class that they came in, `columns` what else a page shows of each row, `written` the
-    labels as they are in the file where some were merged.
+    `columns` is what else a page shows of each row, `written` the labels as they are in the file, if some were merged.
     """
 
     posterior: NoisyPosterior
     ids: Sequence[str] | None = None
     texts: Sequence[str] | None = None
-    images: Path | None = None
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     written: Sequence[str] | None = None
 
@@ -120,7 +118,7 @@ def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionE
     if estimation.verified is None:
         return chosen
     sheet = read_sheet(estimation.verified)
-    audit = sheet.audit() if posterior.labelled is None else sheet.audit().among(posterior.labelled)
+    audit = audit_of(sheet) if posterior.labelled is None else audit_of(sheet).among(posterior.labelled)
     corrected = estimate_verified(posterior, chosen, audit)
     warn_verified(len(corrected.audit or ()), sheet, estimation.verified)
     return corrected
@@ -139,10 +137,10 @@ def warn_missing(labelled: NDArray[Any] | None, n_rows: int) -> None:
         _log.warning("%s of %s rows have no label and are left out: %s", f"{len(missing):,}", f"{n_rows:,}", shown)
 
 
-def warn_verified(n_verified: int, sheet: Sheet | None, path: Path | None) -> None:
+def warn_verified(n_verified: int, sheet: Sized | None, path: Path | None) -> None:
     """Say on stderr how many rows of an audit's file, if there is one, are filled in."""
     if sheet is not None:
-        _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet.rows):,}", path)
+        _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet):,}", path)
 
 
 def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
@@ -163,7 +161,7 @@ def _given(data: Data, learning: Learning, advance: Any) -> Examples:
     folder = data.image_folder
     posterior = _read_posterior(data, learning, partial(advance, "reading rows"))
     ids = read_column(data, data.id_column, posterior.n_given) if folder is None else io.read_class_folder(folder).files
-    return Examples(posterior, ids, read_texts(data, learning, posterior.n_given), folder)
+    return Examples(posterior, ids, read_texts(data, learning, posterior.n_given))
 
 
 def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPosterior:
@@ -240,7 +238,8 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
         return first
     # The rows of the probabilities are put in the order of the images that they name.
     files = _read_texts(having[0], data.id_column or FILE_COLUMN)
-    return [text for _, text in sorted(zip(io.read_class_folder(folder).rows_of(files), first, strict=True))]
+    rows = match_names(folder, io.read_class_folder(folder).files, files)
+    return [text for _, text in sorted(zip(rows, first, strict=True))]
 
 
 def _read_texts(files: Sequence[Path], name: str) -> list[str]:
@@ -283,11 +282,10 @@ def _learned(data: Data, learning: Learning, advance: Any) -> Examples:
         names = found.class_names
     on_rows = partial(advance, "reading rows")
     posterior = as_posterior(found, raw.labels, names, n_jobs=data.n_jobs, on_progress=on_rows)
-    folder = data.image_folder
-    ids = raw.beside.get(FILE_COLUMN if folder else data.id_column or "")
+    ids = raw.beside.get(FILE_COLUMN if data.image_folder else data.id_column or "")
     # A page shows a single text by itself, other columns by name.
     shown = [name for name in raw.columns if [name] != [*raw.text_columns]][:_LISTED]
-    return Examples(posterior, ids, raw.texts, folder, {name: raw.columns[name] for name in shown}, raw.written)
+    return Examples(posterior, ids, raw.texts, {name: raw.columns[name] for name in shown}, raw.written)
 
 
 def learn(raw: Raw, learning: Learning, **options: Any) -> dualt.OutOfFold:

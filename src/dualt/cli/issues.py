@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 import dualt
-from dualt.cli.options import Data, Estimation, Images, Json, Learning, output_option, shared
+from dualt.cli.options import Data, Estimation, Images, Json, Learning, in_estimate, output_option, shared
 from dualt.cli.terminal import again, console, print_json, say, show_issues, show_next, words_of
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
     from dualt.cli.inputs import Examples
 
-_estimate = partial(Option, rich_help_panel="The estimate")
 _page = partial(Option, rich_help_panel="The page")
 
 
@@ -27,7 +26,7 @@ def issues(
     data: Data,
     learning: Learning,
     estimation: Estimation,
-    transition: Annotated[Path | None, _estimate(help="A known matrix instead: .json, .npy or .csv.")] = None,
+    transition: Annotated[Path | None, in_estimate(help="A known matrix instead: .json, .npy or .csv.")] = None,
     top: Annotated[int | None, Option(help="Flag this many labels.")] = None,
     threshold: Annotated[float | None, Option(help="Flag labels that are right with less probability.")] = None,
     output: Annotated[Path | None, output_option(help="Write the flagged labels as .csv, .json or .parquet.")] = None,
@@ -65,7 +64,7 @@ def issues(
             matrix, names = dualt.io.load_transition(transition)
             source = dualt.transition.match_transition(matrix, names, examples.posterior.coder.names)
         found = examples.find_issues(source, top=top, threshold=threshold)
-        page = {} if report is None else _page_options(data, learning, examples, found, show)
+        page = {} if report is None else _page_options(data, examples, found, show)
     if images is not None and images.is_dir():
         files = dualt.report.previews.match_files(images, len(found), found.ids)
         found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
@@ -76,18 +75,18 @@ def issues(
     is_issue[[row for row, label in decided.items() if label == given[row]]] = False
     found = replace(found, is_issue=is_issue)
     if report is not None:
-        pictures = images or (None if learning.text else examples.images)
-        found.to_report(report, images=pictures, reviewed=decided, level=estimation.level, **page)
-    pictures = examples.images if found.images is None else images
+        pictures = images or (None if learning.text else data.image_folder)
+        found.to_report(report, images=pictures, reviewed=decided, **page)
+    pictures = data.image_folder if found.images is None else images
     if output is not None and export is not None:
         export_issues(output, found, export, pictures)
     elif output is not None:
-        found.save(output, estimation.level)
+        found.save(output)
     if as_json:
-        print_json(found.to_dict(estimation.level))
+        print_json(found.to_dict())
         return
     out = console()
-    show_issues(out, found, estimation.level)
+    show_issues(out, found)
     show_next(out, _next_steps(found, data, learning, output, report, page.get("command")), output, report)
     if export == "label-studio":
         interface = label_studio_interface(found, pictures=pictures is not None)
@@ -116,10 +115,8 @@ def _next_steps(
     return steps if output is not None else steps | {again(None, "-o", "issues.csv"): "all of them, as a table"}
 
 
-def _page_options(
-    data: Data, learning: Learning, examples: Examples, found: dualt.LabelIssues, show: str | None
-) -> dict[str, Any]:
-    """Return what the page shows beside the issues: the title, the texts and columns, and the command to run next."""
+def _page_options(data: Data, examples: Examples, found: dualt.LabelIssues, show: str | None) -> dict[str, Any]:
+    """Return what the page shows beside the issues: the title, the columns, and the command to run next."""
     from dualt.cli.inputs import read_column
     from dualt.issues.scores import second_likeliest
 
@@ -136,7 +133,6 @@ def _page_options(
     command = shlex.join(["dualt", "apply-review", str(labels), "suspects-review.csv", *options, *target])
     return {
         "title": f"Labels of {labels.name}",
-        "texts": learning.text_file,
         "columns": columns,
         "written": examples.written,
         "second": dict(zip(doubtful.tolist(), second, strict=True)),

@@ -25,18 +25,12 @@ _OUTPUTS = ("output", "report", "folder")
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
 output_option = partial(Option, "-o", "--output")
-Level = Annotated[float, Option("--level", help="Level of the confidence intervals.")]
 Classes = Annotated[Path | None, Option("--classes", help="Class names in column order, one per line.")]
 LabelColumn = Annotated[str | None, Option("--label", help="Name of the label column in a table.")]
 IdColumn = Annotated[str | None, Option("--id", help="Name of the id column in a table.")]
-Text = Annotated[
-    str | None, Option("--text", help="Columns of texts to learn from and show; or a file of lines to show.")
-]
+Text = Annotated[str | None, Option("--text", help="Columns of texts to learn from and show: 'subject,message'.")]
 Features = Annotated[str | None, Option("--features", help="Columns of numbers, categories: 'x_*', 'a,b'; or emb.npy.")]
 Images = Annotated[Path | None, Option("--images", help="For the page: a folder of files named by id or row, or .npy.")]
-MergeLabels = Annotated[
-    bool, Option("--merge-labels", help="Merge labels that differ by case, accents or blanks; N/A is missing.")
-]
 Jobs = Annotated[int, Option("--n-jobs", help="Number of threads or processes.")]
 RandomState = Annotated[int, Option("--random-state", min=0, max=2**32 - 1, help="Seed of everything random.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for machines instead.")]
@@ -126,7 +120,7 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
 
 
 _learning = partial(Option, rich_help_panel="Making probabilities from raw data")
-_estimate = partial(Option, rich_help_panel="The estimate")
+in_estimate = partial(Option, rich_help_panel="The estimate")
 
 
 @dataclass(frozen=True)
@@ -164,40 +158,31 @@ class Learning:
     features: Features = None
     group: Annotated[str | None, _learning(help="Column of groups: rows of one group stay in one fold.")] = None
     quick: Annotated[bool, _learning("--quick", help="Fit one plain model instead of several.")] = False
-    merge_labels: MergeLabels = False
-
-    @property
-    def text_file(self) -> Path | None:
-        """The file that `--text` names, if it does not name columns."""
-        return Path(self.text) if self.text is not None and Path(self.text).is_file() else None
+    merge_labels: Annotated[
+        bool, Option("--merge-labels", help="Merge labels that differ by case, accents or blanks; N/A is missing.")
+    ] = False
 
     @property
     def text_columns(self) -> list[str]:
         """The columns that `--text` names."""
-        return [] if self.text is None or self.text_file else [name.strip() for name in self.text.split(",")]
+        return [] if self.text is None else [name.strip() for name in self.text.split(",")]
 
 
 @dataclass(frozen=True)
 class Estimation:
     """How the transition matrix is found."""
 
-    estimator: Annotated[str | None, _estimate("--estimator", "-e", help="`dualt estimate --compare` lists all.")] = (
+    estimator: Annotated[str | None, in_estimate("--estimator", "-e", help="`dualt estimate --compare` lists all.")] = (
         None
     )
     settings: Annotated[
-        list[str] | None, _estimate("--set", metavar="NAME=VALUE", help="Of the estimator, such as anchor=quantile.")
+        list[str] | None, in_estimate("--set", metavar="NAME=VALUE", help="Of the estimator, such as anchor=quantile.")
     ] = None
-    verified: Annotated[Path | None, _estimate(help="Labels checked by hand; see `dualt audit`.")] = None
-    level: Level = 0.95
+    verified: Annotated[Path | None, in_estimate(help="Labels checked by hand; see `dualt audit`.")] = None
     determined: Annotated[
         bool | None,
-        _estimate(
+        in_estimate(
             "--determined/--overlapping",
             help="Could an expert always tell the class from the example? Default: yes for texts, images, embeddings.",
         ),
     ] = None
-
-    def __post_init__(self) -> None:
-        from dualt.validation import check_fraction
-
-        check_fraction(self.level, "--level")

@@ -11,7 +11,7 @@ from typer import Argument
 import dualt
 from dualt.cli.options import Json, output_option
 from dualt.cli.terminal import print_json, say
-from dualt.errors import FileError, InputError
+from dualt.errors import InputError
 from dualt.files import atomic_write
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def predict(
     from dualt.crossfit.table_model import MODEL_FILE, TableModel
 
     tables = dualt.io.tables.TABLES
-    if output.suffix.lower() not in (*tables, ".npy"):
-        raise FileError(f"Expected a name that ends in {', '.join(tables)} or .npy, got {output.name!r}.")
+    dualt.io.load.check_probability_ending(output)
     names: Sequence[str]
     probs: NDArray[Any]
     if (model / MODEL_FILE).exists():

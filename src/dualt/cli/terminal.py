@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -24,10 +24,6 @@ from rich.text import Text
 import dualt
 from dualt.errors import DualtWarning
 from dualt.files import json_text
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # All but tabs and line ends: names of files and classes may carry commands to a terminal. Lone surrogates stand for
 # bytes of a file name that are not UTF-8, and cannot be written.
@@ -183,11 +179,11 @@ def show_next(out: Console, steps: Mapping[str, str], *written: Path | None) -> 
         out.print(f" {escape(step)}   [dim]{what}[/]", soft_wrap=True)
 
 
-def show_estimate(out: Console, estimate: dualt.TransitionEstimate, level: float = 0.95) -> None:
+def show_estimate(out: Console, estimate: dualt.TransitionEstimate) -> None:
     """Print the headline, the matrix (or its largest confusions) and the notices."""
     names, n_classes = estimate.class_names, len(estimate.class_names)
     out.print(
-        f"\n[bold]{dualt.results.claims.headline(estimate, level)}[/]"
+        f"\n[bold]{dualt.results.claims.headline(estimate)}[/]"
         f"   [dim]{estimate.n_samples:,} rows, {n_classes:,} classes, estimator {estimate.estimator}[/]\n"
     )
     if n_classes <= _MATRIX_CLASSES and (n_classes + 1) * (_NAME_WIDTHS[0] + 1) + _RATE_WIDTH <= out.width:
@@ -198,7 +194,7 @@ def show_estimate(out: Console, estimate: dualt.TransitionEstimate, level: float
             count = f"{estimate.diagnostics.label_counts[row]:,}"
             rates.add_row(_name(names[row]), f"{estimate.noise_rates[row]:.1%}", count)
         confusions = plain_table("\nLargest confusions", "true class", "is given as", "how often>")
-        for true, given, share in _largest_off_diagonal(estimate.transition):
+        for true, given, share in dualt.report.page.largest_confusions(estimate.transition):
             confusions.add_row(_name(names[true]), _name(names[given]), f"{share:.1%}")
         out.print(rates, confusions)
     out.print(f"\n[dim]{dualt.results.claims.footnote(estimate)}[/]")
@@ -229,11 +225,11 @@ def _matrix_table(estimate: dualt.TransitionEstimate, width: int) -> Table:
     return table
 
 
-def show_issues(out: Console, found: dualt.LabelIssues, level: float = 0.95) -> None:
+def show_issues(out: Console, found: dualt.LabelIssues) -> None:
     """Print the headline, the most suspect labels, the pairs of classes they are in, and the notices."""
     estimate, n_flagged, n_labelled = found.transition_estimate, len(found.indices), f"{found.n_labelled:,}"
     headline = f"About {found.expected_count:,.0f} of {n_labelled} labels look wrong."
-    out.print(f"\n[bold]{headline if estimate is None else dualt.results.claims.headline(estimate, level)}[/]")
+    out.print(f"\n[bold]{headline if estimate is None else dualt.results.claims.headline(estimate)}[/]")
     if n_flagged:
         n_wrong = int(found.probably_wrong.sum())
         n_doubtful = n_flagged - n_wrong
@@ -242,7 +238,7 @@ def show_issues(out: Console, found: dualt.LabelIssues, level: float = 0.95) -> 
         out.print(f"For {n_wrong:,} of {n_labelled} labels another class is likelier{doubtful}.\n")
         out.print(issues_table(found, out.width))
         pairs = plain_table("\nWrong labels by pair", "given", "should be", "about>")
-        for given, true, count in _largest_off_diagonal(found.by_pair):
+        for given, true, count in dualt.report.page.largest_confusions(found.by_pair):
             if count >= 0.5:
                 pairs.add_row(_name(found.class_names[given]), _name(found.class_names[true]), f"{count:,.0f}")
         if pairs.row_count and (estimate is None or estimate.doubt is None):
@@ -302,13 +298,3 @@ def _shaded(value: float, *, diagonal: bool) -> Text:
     strong = (43, 95, 173) if diagonal else (190, 52, 40)
     red, green, blue = (round(30 + (channel - 30) * depth) for channel in strong)
     return Text(text, style=f"white on rgb({red},{green},{blue})")
-
-
-def _largest_off_diagonal(matrix: NDArray[np.float64]) -> Iterator[tuple[int, int, float]]:
-    """Yield row, column and value of the largest entries off the diagonal, largest first."""
-    import numpy as np
-
-    off = np.array(matrix)
-    np.fill_diagonal(off, 0)
-    for row, column in zip(*np.unravel_index(np.argsort(-off, axis=None)[:_LISTED], off.shape), strict=True):
-        yield int(row), int(column), float(off[row, column])

@@ -37,16 +37,13 @@ _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints"
 _MODELS = ("model.safetensors", "model.json")
 
 
+@options.shared
 def train(
     data: Annotated[str, Argument(help="Name of a data set, or a folder, .npz or table.")],
     folder: Annotated[Path, options.output_option(help="Folder for the model, the run and its checkpoints.")],
+    learning: options.Learning,
     label: options.LabelColumn = None,
     id_column: options.IdColumn = None,
-    text: Annotated[str | None, Option(help="Columns of texts to learn from: 'subject,message'.")] = None,
-    features: Annotated[
-        str | None, Option(help="Columns of numbers and categories. Default without --text: all.")
-    ] = None,
-    merge_labels: options.MergeLabels = False,
     size: Annotated[int | None, Option(help="Resize images to this many pixels a side.")] = None,
     noise: Annotated[str | None, Option(help="Corrupt the labels first: sym-0.2, pair-0.45, ...")] = None,
     method: Annotated[str, Option("--method", "-m", help=_METHODS)] = "auto",
@@ -84,8 +81,8 @@ def train(
     In several processes: `torchrun --nproc-per-node 2 -m dualt train mnist -o model/`
     """
     if network is not None or Path(data).suffix.lower() not in dualt.io.tables.TABLES:
-        if text is not None or features is not None or merge_labels:
-            raise InputError("Expected --text, --features and --merge-labels with a table and without --network.")
+        if learning != options.Learning():
+            raise InputError("Expected columns to learn from, --quick and --merge-labels with a table, not a network.")
         named = options.parse_settings(settings)
         config = _config(
             named, method=method, estimator=estimator, network=network or "mlp", recipe=recipe, epochs=epochs,
@@ -105,11 +102,10 @@ def train(
     wrong = [name for name, value in of_networks.items() if value]
     if wrong:
         raise InputError(f"{', '.join(wrong)}: only networks have this. Pass --network mlp as well, or leave it out.")
-    if (features or "").endswith(".npy"):
+    if (learning.features or "").endswith(".npy"):
         raise InputError("Expected columns for --features, got an array. Save arrays and labels as .npz for a network.")
     _check_folder(folder, {}, resume=False, overwrite=overwrite)
     table = options.Data(Path(data).expanduser(), label=label, id_column=id_column, n_jobs=n_jobs or 1)
-    learning = options.Learning(text=text, features=features, merge_labels=merge_labels)
     _train_table(table, learning, folder, estimator, transition, random_state, as_json)
 
 

@@ -35,10 +35,6 @@ class ClassFolder:
         """The class of each file, the name of its folder."""
         return as_text_array([file.partition("/")[0] for file in self.files])
 
-    def rows_of(self, files: Sequence[str]) -> list[int]:
-        """Return the row of each of these names; see `match_names`."""
-        return match_names(self.folder, self.files, files)
-
 
 def is_class_folder(path: str | Path) -> bool:
     """Return whether `path` is a folder that holds at least two folders, with an image in one of them."""
@@ -53,8 +49,8 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
     """List the images of a folder per class, which must be some of the `known` ones if these are given."""
     folder = Path(folder)
     try:
-        names = tuple(child.name for child in visible(folder) if child.is_dir())
-        files = [file for name in names for file in sorted(filter(is_image, (folder / name).rglob("*")), key=by_name)]
+        names = tuple(sorted(child.name for child in folder.iterdir() if child.is_dir() and child.name[0] != "."))
+        files = [file for name in names for file in images_below(folder / name)]
     except OSError as error:
         raise FileError(f"Cannot read {folder}: {error.strerror or error}.") from error
     strange = [] if known is None else [name for name in names if name not in known]
@@ -71,10 +67,8 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
 
 
 def list_images(folder: Path) -> list[Path]:
-    """Return the images in a folder, or those of class folders, in the order of `ClassFolder`."""
-    if is_class_folder(folder):
-        return [folder / file for file in read_class_folder(folder).files]
-    found = sorted(filter(is_image, folder.rglob("*")), key=by_name)
+    """Return the images in a folder and in folders of it, those of class folders in the order of `ClassFolder`."""
+    found = images_below(folder)
     if not found:
         raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in {folder}, got none.")
     return found
@@ -85,14 +79,9 @@ def is_image(path: Path) -> bool:
     return path.suffix.lower() in IMAGE_ENDINGS and not path.name.startswith(".") and path.is_file()
 
 
-def visible(folder: Path) -> list[Path]:
-    """Return what is in a folder, sorted, but for hidden names."""
-    return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
-
-
-def by_name(file: Path) -> tuple[Path, str]:
-    """Return a key that sorts files by name, after those of folders further up."""
-    return file.parent, file.name
+def images_below(folder: Path) -> list[Path]:
+    """Return the images in a folder, by name, and then those in folders of it."""
+    return sorted(filter(is_image, folder.rglob("*")), key=lambda file: (file.parent, file.name))
 
 
 def match_names(folder: Path, files: Sequence[str], names: Sequence[str]) -> list[int]:

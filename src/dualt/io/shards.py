@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.io.image_folder import FILE_COLUMN, is_class_folder, read_class_folder
+from dualt.io.image_folder import FILE_COLUMN, is_class_folder, match_names, read_class_folder
 from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, is_large, open_table, table_parts
 from dualt.io.tables import TABLES
@@ -87,7 +87,7 @@ def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:
             " Name it with --id."
         )
     images = read_class_folder(folder)
-    rows = np.array(images.rows_of(table.read_texts(column)), np.intp)
+    rows = np.array(match_names(folder, images.files, table.read_texts(column)), np.intp)
     counts = np.bincount(rows, minlength=len(images.files))
     if (counts != 1).any():
         at = int(np.argmax(counts != 1))
@@ -201,13 +201,12 @@ def _open(rows: FileRows, keep: bool) -> tuple[Block, tuple[str, ...] | None]:
 
 def pair_by_name(paths: Sequence[Path], labels: Sequence[Path]) -> list[tuple[Path, Path]]:
     """Return files in pairs: probs-1 with labels-1. Only what varies within each list counts; 01 is 1."""
-    theirs = dict(zip(_varying(labels), labels, strict=True))
-    own = _varying(paths)
-    alone = [path for path, key in zip(paths, own, strict=True) if key not in theirs]
-    if len(paths) > 1 and (alone or len(theirs) < len(labels)):
+    theirs, own = dict(zip(_varying(labels), labels, strict=True)), _varying(paths)
+    if len(paths) > 1 and {*own} != {*theirs}:
+        alone = next((path for path, key in zip(paths, own, strict=True) if key not in theirs), paths[0])
         raise InputError(
             "Expected files that pair by name, such as probs-1.npy and labels-1.npy, got none of labels for"
-            f" {(alone or paths)[0]}. Rename them so that the same part varies in both."
+            f" {alone}. Rename them so that the same part varies in both."
         )
     return [(path, theirs.get(key, labels[0])) for path, key in zip(paths, own, strict=True)]
 

@@ -17,15 +17,15 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dualt import __version__
-from dualt.audit import Sheet
 from dualt.errors import InputError
 from dualt.files import atomic_write
 from dualt.labels import visible_name
-from dualt.report.previews import cut, image_previews, text_previews
+from dualt.report.previews import cut, image_previews
 from dualt.results.claims import footnote, headline
 from dualt.rows.entry import positions
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from typing_extensions import Unpack
 
     from dualt.issues import LabelIssues
@@ -36,8 +36,8 @@ MAX_LISTED = 10_000
 # A larger matrix is shown for its most confused classes, and one column gathers the others.
 _MATRIX_CLASSES = 30
 _N_LIKELY, _N_CONFUSIONS = 8, 12
-# Characters of one value of another column.
-_CELL = 500
+# Characters of a text, and of one value of another column.
+_TEXT, _CELL = 2_000, 500
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
 _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js", "store.js", "scroller.js", "sieve.js",
             "keys.js", "finder.js", "card.js", "review.js", "main.js")  # fmt: skip
@@ -46,9 +46,9 @@ _SCRIPTS = ("dom.js", "names.js", "theme.js", "heatmap.js", "bars.js", "csv.js",
 class ReportOptions(TypedDict, total=False):
     """The options of a report; see `render_report`."""
 
-    audit: Sheet | None
+    audit: DataFrame | None
     images: Any
-    texts: Sequence[str] | str | Path | None
+    texts: Sequence[str] | None
     columns: Mapping[str, Sequence[Any]] | None
     notes: Mapping[int, Sequence[str]] | None
     second: Mapping[int, tuple[int, float]] | None
@@ -76,9 +76,9 @@ def render_report(
     estimate: TransitionEstimate | None,
     issues: LabelIssues | None = None,
     *,
-    audit: Sheet | None = None,
+    audit: DataFrame | None = None,
     images: Any = None,
-    texts: Sequence[str] | str | Path | None = None,
+    texts: Sequence[str] | None = None,
     columns: Mapping[str, Sequence[Any]] | None = None,
     notes: Mapping[int, Sequence[str]] | None = None,
     second: Mapping[int, tuple[int, float]] | None = None,
@@ -103,8 +103,8 @@ def render_report(
     audit
         The sheet of `dualt audit`: listed instead of the suspects, and the label is shown once the class was chosen.
     images, texts
-        What the examples look like, as `image_previews` takes it, or what they say: one text per row, or a file with
-        one per line. Default: `issues.texts`.
+        What the examples look like, as `image_previews` takes it, or what they say: one text per row. Default:
+        `issues.texts`.
     columns
         Other columns to show beside each example, by name: one value per row.
     notes, second
@@ -165,7 +165,7 @@ def render_report(
         footnote=None if estimate is None or audit is not None else footnote(estimate),
         n_samples=n_samples,
         expected_wrong=wrong.sum(),
-        confusions=_confusions(wrong),
+        confusions=[pair for pair in largest_confusions(wrong) if pair[2] >= 0.5],
         n_flagged=0 if issues is None else len(issues.indices),
         n_wrong=0 if issues is None else int(issues.probably_wrong.sum()),
         n_shown=len(classes),
@@ -213,27 +213,25 @@ def _suspects(issues: LabelIssues, reviewed: Mapping[int, str] | None) -> tuple[
         "title": "Labels to review",
         "blind": False,
         "known": [[place, known[row]] for place, row in enumerate(rows) if row in known],
-        "more": {},
         "columns": ["index", "id", "old", "new"],
         "action": "Download corrected labels",
     }
 
 
-def _audit(audit: Sheet, issues: LabelIssues) -> tuple[list[int], dict[str, Any]]:
+def _audit(audit: DataFrame, issues: LabelIssues) -> tuple[list[int], dict[str, Any]]:
     """Return the rows to verify, counted in the data that they were drawn from, and the classes found before."""
-    rows, true = audit.rows.tolist(), audit.true.tolist()
+    rows, true = audit["index"].tolist(), audit["true"].tolist()
     codes = {str(code): code for code in range(len(issues.class_names))}
     codes |= {name: code for code, name in enumerate(issues.class_names)}
-    more = {name: list(map(str, values)) for name, values in audit.how_drawn().items()}
-    ids = list(audit.ids or ()) if issues.row_ids is None else [str(issues.row_ids[row]) for row in rows]
+    ids = audit["id"].tolist() if "id" in audit else []
+    ids = ids if issues.row_ids is None else [str(issues.row_ids[row]) for row in rows]
     return rows, {
         "key": "audit",
         "title": "Labels to check",
         "blind": True,
         "index": rows,
-        "known": [[place, codes[true[place]]] for place in audit.filled.tolist() if true[place] in codes],
-        "more": more,
-        "columns": ["index", *(["id"] if ids else []), "given", "true", *more],
+        "known": [[place, codes[label]] for place, label in enumerate(true) if label in codes],
+        "columns": ["index", *(["id"] if ids else []), "given", "true"],
         "ids": ids or None,
         "action": "Download verified labels",
     }
@@ -277,8 +275,12 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
         raise InputError("Expected images or texts for the page, got both.")
     if images is not None:
         names = issues.row_ids if issues.images is None else issues.images
-        return image_previews(images, rows, n_samples=len(issues), ids=names)._asdict()
-    return {"kind": None} if texts is None else text_previews(texts, rows, n_samples=len(issues))._asdict()
+        return image_previews(images, rows, n_samples=len(issues), ids=names)
+    if texts is None:
+        return {"kind": None}
+    if len(texts) != len(issues):
+        raise InputError(f"Expected {len(issues):,} texts, one per label, got {len(texts):,}.")
+    return {"kind": "text", "previews": [cut(str(texts[row]), _TEXT) for row in rows]}
 
 
 def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
@@ -295,11 +297,11 @@ def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, l
     return {str(code): [true for true in order[code] if true != code] for code in given}
 
 
-def _confusions(wrong: NDArray[Any]) -> list[tuple[int, int, float]]:
-    """Return the largest expected numbers of wrong labels as (given, true, number), largest first."""
-    places = np.argsort(wrong, axis=None, kind="stable")[::-1][:_N_CONFUSIONS]
-    found = [(*divmod(int(place), len(wrong)), float(wrong.flat[place])) for place in places]
-    return [pair for pair in found if pair[2] >= 0.5]
+def largest_confusions(matrix: NDArray[Any]) -> list[tuple[int, int, float]]:
+    """Return row, column and value of the largest entries off the diagonal, largest first."""
+    off = _off_diagonal(matrix)
+    places = np.argsort(off, axis=None, kind="stable")[::-1][:_N_CONFUSIONS]
+    return [(*divmod(int(place), len(off)), float(off.flat[place])) for place in places]
 
 
 def _off_diagonal(matrix: NDArray[Any]) -> NDArray[Any]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dualt.errors import InputError
-from dualt.files import read_text
 from dualt.io.image_folder import match_names
 from dualt.io.load import load_array
 
-TEXT_LIMIT = 2_000
 # Bytes of all pictures together, and of one.
 TOTAL_LIMIT, PICTURE_LIMIT = 75 * 2**20, 2**20
 # Longest sides of a picture: the first at which it takes no more bytes than it may.
@@ -26,19 +23,10 @@ _EXACT_SIDE = 128
 _PIXELATED_BELOW = 65
 
 
-class Previews(NamedTuple):
-    """A data URI or a text for each example, and the names of their files if they have one."""
-
-    kind: Literal["image", "text"]
-    previews: list[str]
-    pixelated: bool = False
-    files: list[str] | None = None
-
-
 def image_previews(
     source: Any, indices: Iterable[int], *, n_samples: int, ids: Sequence[Any] | None = None
-) -> Previews:
-    """Return a picture for each row of `indices`, at most 800 pixels wide and high, smaller where there are many.
+) -> dict[str, Any]:
+    """Return a data URI for each row of `indices`, at most 800 pixels wide and high, smaller where there are many.
 
     `source` is a uint8 array of shape (n, H, W), (n, H, W, 1) or (n, H, W, 3), one image for each of the `n_samples`
     rows; an .npy file of one; or a folder of image files, which belong to the rows by their names: see `match_files`.
@@ -57,7 +45,7 @@ def image_previews(
                 largest = max(largest, *image.size)
                 shown.append(_data_uri(image, allowed))
         names = [file.relative_to(source).as_posix() for file in files]
-        return Previews("image", shown, pixelated=largest < _PIXELATED_BELOW, files=names)
+        return {"kind": "image", "previews": shown, "pixelated": largest < _PIXELATED_BELOW, "files": names}
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() != ".npy":
             raise InputError(f"Expected {source} to be an .npy file of images, or a folder of them.")
@@ -76,22 +64,7 @@ def image_previews(
         raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
     pixels = pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels
     shown = [_data_uri(Image.fromarray(pixels[row]), allowed) for row in rows]
-    return Previews("image", shown, pixelated=max(pixels.shape[1:3]) < _PIXELATED_BELOW)
-
-
-def text_previews(source: str | Path | Sequence[str], indices: Iterable[int], *, n_samples: int) -> Previews:
-    """Return the text of each of `indices`, cut to 2,000 characters.
-
-    `source` is a sequence of `n_samples` texts, or the path of a UTF-8 file with one per line.
-    """
-    where = "texts"
-    if isinstance(source, (str, Path)):
-        # Not `splitlines`, for which a text may have line ends of its own.
-        where, source = f"lines in {source}", re.split(r"\r\n|\r|\n", read_text(source))
-        source = source[:-1] if source[-1] == "" else source
-    if len(source) != n_samples:
-        raise InputError(f"Expected {n_samples:,} {where}, one per label, got {len(source):,}.")
-    return Previews("text", [cut(str(source[int(row)]), TEXT_LIMIT) for row in indices])
+    return {"kind": "image", "previews": shown, "pixelated": max(pixels.shape[1:3]) < _PIXELATED_BELOW}
 
 
 def cut(text: str, limit: int) -> str:

@@ -191,7 +191,7 @@ class Review {
   }
 
   save() {
-    const { index, ids, given, key: list, columns, more, blind } = this.rows;
+    const { index, ids, given, key: list, columns, blind } = this.rows;
     const { made } = this.choices;
     const label = (code) => (code === undefined ? "" : guardCell(page.names[code]));
     const before = (row) => (this.rows.old ? guardCell(this.rows.old[row]) : label(given[row]));
@@ -201,9 +201,8 @@ class Review {
       id: (row) => guardCell(ids?.[row] ?? ""),
       old: before, given: before, new: after, true: after,
     };
-    for (const [column, values] of Object.entries(more)) cells[column] = (row) => guardCell(values[row]);
-    // How rows were drawn tells something only if all of them are there, judged or not.
-    const wanted = index.map((_, row) => row).filter((row) => (blind && Object.keys(more).length) || made.has(row));
+    // An audit can be continued with its download, so that has every row, judged or not.
+    const wanted = index.map((_, row) => row).filter((row) => blind || made.has(row));
     wanted.sort((a, b) => index[a] - index[b]);
     download(`${list}-review.csv`, toCsv([columns, ...wanted.map((row) => columns.map((column) => cells[column](row)))]));
   }
