@@ -136,19 +136,20 @@ def test_bytes_and_text_are_read_as_they_are(tmp_path):
         read_json(tmp_path / "a")
 
 
-def test_only_regular_files_are_opened(tmp_path):
+def test_only_regular_files_of_a_known_size_are_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("[1]")
-    for path, message in (
-        (tmp_path, "got the folder"),
-        (tmp_path / "absent", "No such file"),
-        (tmp_path / "file" / "below", "No such file"),
-        ("a\0b", "No such file"),
-        (tmp_path / ("x" * 300), "too long"),
-        (tmp_path / "pipe", "device or a pipe"),
-        ("/dev/zero", "device or a pipe"),
+    for path, limit, message in (
+        (tmp_path, None, "got the folder"),
+        (tmp_path / "absent", None, "No such file"),
+        (tmp_path / "file" / "below", None, "No such file"),
+        ("a\0b", None, "No such file"),
+        (tmp_path / ("x" * 300), None, "too long"),
+        (tmp_path / "pipe", None, "device or a pipe"),
+        ("/dev/zero", None, "device or a pipe"),
+        (tmp_path / "file", 2, "at most 2 bytes, got 3"),
     ):
         for read in (check_readable, open_input, read_text, read_json):
             with pytest.raises(FileError, match=message):
-                read(path)
+                read(path) if limit is None else read(path, limit=limit)
     assert read_json(tmp_path / "file") == [1]

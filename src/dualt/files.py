@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -14,40 +15,72 @@ from typing import IO, Any, Literal
 
 from dualt.errors import FileError
 
+# Characters of a line in a text file of any size: one that has no end must not fill the memory.
+LONGEST_LINE = 1 << 26
+
 
 def _file_error(verb: str, path: str | Path, error: OSError) -> FileError:
     return error if isinstance(error, FileError) else FileError(f"Cannot {verb} {path}: {error.strerror or error}.")
 
 
-def check_readable(path: str | Path) -> Path:
-    """Return `path` if it names a regular file; a device or a pipe may have no end."""
+def check_readable(path: str | Path, *, limit: int | None = None) -> Path:
+    """Return `path` if it names a regular file, of at most `limit` bytes; a device or a pipe may have no end."""
     path = Path(path)
     try:
-        mode = path.stat().st_mode
+        found = path.stat()
     except (FileNotFoundError, NotADirectoryError, ValueError):  # a ValueError: no name can have a null byte
         raise FileError(f"No such file: {path}.") from None
     except OSError as error:
         raise _file_error("read", path, error) from error
-    if not stat.S_ISREG(mode):
-        what = f"the folder {path}" if stat.S_ISDIR(mode) else f"a device or a pipe: {path}"
+    if not stat.S_ISREG(found.st_mode):
+        what = f"the folder {path}" if stat.S_ISDIR(found.st_mode) else f"a device or a pipe: {path}"
         raise FileError(f"Expected a file, got {what}.")
+    if limit is not None and found.st_size > limit:
+        raise FileError(f"Expected a file of at most {limit:,} bytes, got {found.st_size:,} in {path}.")
     return path
 
 
-def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb") -> IO[Any]:
+class _Text(io.TextIOWrapper):
+    """Text that refuses null characters, and lines that do not end, as soon as they are read."""
+
+    limit: int
+    _length = 0  # of the line so far
+
+    def read(self, size: int | None = -1, /) -> str:
+        return self._check(super().read(size))
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        return self._check(super().readline(self.limit if size < 0 else size))
+
+    def _check(self, text: str) -> str:
+        end = max(text.rfind("\n"), text.rfind("\r")) + 1
+        self._length = len(text) - end + (0 if end else self._length)
+        if "\0" in text:
+            raise FileError(f"Cannot read {self.name} as text: it has null characters. It may be damaged, or binary.")
+        if self._length >= self.limit:
+            raise FileError(f"Expected a line break within {self.limit:,} characters of {self.name}, got none.")
+        return text
+
+
+def open_input(path: str | Path, mode: Literal["rb", "r"] = "rb", *, limit: int | None = None) -> IO[Any]:
     """Open a regular file to read: its bytes, or its UTF-8 text without byte-order mark, line ends as they are."""
-    path = check_readable(path)
+    path = check_readable(path, limit=limit)
     try:
-        return path.open("rb") if mode == "rb" else path.open(encoding="utf-8-sig", newline="")
+        stream = path.open("rb")
     except OSError as error:
         raise _file_error("read", path, error) from error
+    if mode == "rb":
+        return stream
+    text = _Text(stream, encoding="utf-8-sig", newline="")
+    text.limit = LONGEST_LINE if limit is None else limit + 1
+    return text
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, *, limit: int | None = None) -> str:
     """Return the text of a UTF-8 file, without byte-order mark."""
     try:
-        with open_input(path, "r") as stream:
-            return str(stream.read())
+        with open_input(path, "r", limit=limit) as stream:
+            return "".join(iter(lambda: stream.read(1 << 20), ""))
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
     except OSError as error:
@@ -59,9 +92,9 @@ def not_utf8(path: str | Path, error: UnicodeDecodeError) -> FileError:
     return FileError(f"Cannot read {path} as text: it is not in UTF-8 ({error.reason}). Save it as UTF-8.")
 
 
-def read_json(path: str | Path) -> Any:
-    """Return the content of a JSON file."""
-    text = read_text(path)
+def read_json(path: str | Path, *, limit: int = 64 << 20) -> Any:
+    """Return the content of a JSON file; none that dualt reads comes near the limit."""
+    text = read_text(path, limit=limit)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

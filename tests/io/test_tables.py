@@ -1,6 +1,7 @@
 """CSV, TSV and Parquet tables, with a header or without."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualt.errors import FileError, InputError, LabelsError, MissingExtraError, UnknownNameError
+from dualt.files import read_text
 from dualt.io import save_corrected
 from dualt.io.load import load_labels
 from dualt.io.table_columns import choose_columns, labels_of, open_table
@@ -311,6 +313,21 @@ def test_a_corrected_table_keeps_its_delimiter_its_names_and_how_numbers_are_wri
     given = load_labels(tmp_path / "t.csv", missing=True)
     save_corrected(tmp_path / "o.csv", np.array([1, np.nan, 1]), tmp_path / "t.csv", given)
     assert (tmp_path / "o.csv").read_text() == "a;a;label\n1,5;;1\n2;3;\n4;5;1\n"
+
+
+@pytest.mark.parametrize("start", ["", "given,note\na,b\n", '{"given": "a"}\n'])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
+def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch, kind, start):
+    path = tmp_path / f"t.{kind}"
+    path.write_text(start)
+    os.truncate(path, 256 << 30)
+    with pytest.raises(FileError, match=r"null characters|line 1 of"):
+        load_labels(path)
+    monkeypatch.setattr("dualt.files.LONGEST_LINE", 1 << 17)
+    path.write_text(start + "x" * (1 << 20))
+    with pytest.raises(FileError, match=r"131,072|line 1 of"):
+        load_labels(path)
+    assert read_text(path, limit=path.stat().st_size) == start + "x" * (1 << 20)  # JSON with a limit may be one line
 
 
 @pytest.mark.parametrize(

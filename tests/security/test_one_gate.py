@@ -57,6 +57,13 @@ def test_what_is_no_regular_file_is_refused(tmp_path, name, read):
             read(path)
 
 
+def test_json_of_any_size_is_not_read(tmp_path):
+    with (tmp_path / "t.json").open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(FileError, match=r"at most 67,108,864 bytes, got 1,099,511,627,776 in .*t\.json"):
+        io.load_transition(tmp_path / "t.json")
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "feather", "npy", "npz"])
 def test_a_damaged_file_is_read_or_refused_with_one_error_that_names_it(tmp_path, ending):
     path, rng = tmp_path / f"t.{ending}", np.random.default_rng(0)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MODEL_FILE = "model.json"
+# Bytes of the largest model that is read.
+_LARGEST = 4 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ class TableModel:
         import pandas as pd
 
         path = Path(folder) / MODEL_FILE
-        content: Any = read_json(path)
+        content: Any = read_json(path, limit=_LARGEST)
         try:
             model = cls(**{**content, "rows": pd.DataFrame(content["rows"], dtype=str)})
             if not {model.label, *model.text} <= {*model.rows.columns} or len(model.choices) != len(model.weights):

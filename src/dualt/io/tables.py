@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, naming_extra
-from dualt.files import atomic_write, check_readable, json_text, not_utf8, open_input
+from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input
 from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _FRACTION = re.compile(r"|\s*([01]|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*
 # The script of the review page has the same expression (report/templates/csv.js).
 _FORMULA = re.compile(r"[' ]*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-csv.field_size_limit(1 << 26)  # Python's is 131,072 characters, less than some texts have
+csv.field_size_limit(LONGEST_LINE)  # Python's is 131,072 characters, less than some texts have
 
 
 def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) -> DataFrame:

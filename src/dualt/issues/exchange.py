@@ -22,6 +22,7 @@ from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
 
 ANSWER = "new"
+_ANY_SIZE = 1 << 40
 Row = Mapping[str, Any]
 
 
@@ -89,7 +90,7 @@ TOOLS: dict[str, Callable[[Row, Row, Path | None], dict[str, Any]]] = {
 
 def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each answered task, from 1, and its `index`, `example`, `old` and `new`."""
-    text = read_text(path)
+    text = read_text(path, limit=_ANY_SIZE)
     try:
         is_list = path.suffix.lower() == ".json"
         tasks = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]

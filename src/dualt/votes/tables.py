@@ -186,7 +186,7 @@ def read_votes(path: str | Path) -> DataFrame:
     ending = path.suffix.lower()
     if ending not in (".json", *JSON_LINES):
         return read_table(path)
-    text = read_text(path)
+    text = read_text(path, limit=1 << 40)
     try:
         records = json.loads(text) if ending == ".json" else [json.loads(line) for line in text.splitlines() if line]
     except ValueError as error:
