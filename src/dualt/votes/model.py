@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
+from dualt.labels import Codes
 from dualt.transition import softmax
 
 Array: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.intp]
 OfItems: TypeAlias = Callable[[slice], Array]  # log P(y) of these items, or log T_a[y, vote] of each of their votes
 
 # An annotator's row of T is pooled with the common row as if they had given this many more votes.
@@ -86,8 +86,7 @@ def fit_votes(
     overlap : float, optional
         0 takes votes to be independent given the class; by default it is fitted.
     """
-    order = np.argsort(item, kind="stable")
-    columns = (annotator * n_classes + vote)[order]
+    columns = (annotator * n_classes + vote)[np.argsort(item, kind="stable")]
     n_votes = np.bincount(item, minlength=n_items)
     one, ends = np.ones(len(item)), np.append(0, n_votes.cumsum())
     said = sparse.csr_array((one, columns, ends), shape=(n_items, n_annotators * n_classes))
@@ -103,18 +102,20 @@ def fit_votes(
     log_probs = None if probs is None else np.log(np.clip(probs, 1e-6, 1))
     tau, bias = 1.0, np.zeros(n_classes)
     heard = np.clip((voices - 1) / (ENOUGH_VOICES - 1), 0, 1)[:, None]
-    confirmed = (voices > 1) | (truth >= 0)  # how often a class has the only vote does not say how frequent it is
+    # How often a class has the only vote on an item does not say how frequent it is.
+    confirmed = ((voices > 1) | (truth >= 0)).astype(np.float64)
     for _ in range(max_iter):
-        taught = start + heard * (posterior - start)
-        shares = normalised((confirmed @ taught + 1) ** (RULE_SHARES if rules.any() else 1))
-        common = normalised((tally.T @ taught).T + 1)
+        by_class, by_vote = class_totals(start, posterior, heard, confirmed, tally)
+        shares = normalised((by_class + 1) ** (RULE_SHARES if rules.any() else 1))
+        common = normalised(by_vote.T + 1)
         counts = (said.T @ posterior).reshape(n_annotators, n_classes, n_classes)  # Σ P(y), by annotator, vote and y
         own_counts = np.where(rules[:, None, None], 0, counts) if rules.any() else counts
         if log_probs is not None:
             tau, bias = calibrate(log_probs, posterior, tau, bias)
         prior = partial(log_prior, shares, log_probs, tau, bias)
-        before, posterior = posterior, expected(prior, said, pooled_matrices(own_counts, common), truth)
-        if np.abs(posterior - before).sum() < tol * n_items:
+        updated = expected(prior, said, pooled_matrices(own_counts, common), truth)
+        change, posterior = float(np.abs(updated - posterior).sum()), updated
+        if change < tol * n_items:
             break
 
     # Each item once more, by what its annotators said elsewhere.
@@ -128,7 +129,7 @@ def fit_votes(
             overlap = fit_overlap(lambda: [checked], overlap)
     least_rate = float(1 - pin(tempered(logits, voices, 0), truth).max(axis=1).mean())
     posterior = pin(tempered(logits, voices, overlap), truth)
-    matrices, counts = (by_vote.transpose(0, 2, 1) for by_vote in (pooled_matrices(own_counts, common), counts))
+    matrices, counts = pooled_matrices(own_counts, common).transpose(0, 2, 1), counts.transpose(0, 2, 1)
     return VotesFit(posterior, matrices, counts, common, shares, least_rate, overlap, tau * (probs is not None))
 
 
@@ -154,6 +155,14 @@ def pin(posterior: Array, truth: Codes) -> Array:
     return posterior
 
 
+def class_totals(start: Array, posterior: Array, heard: Array, confirmed: Array, tally: Any) -> tuple[Array, Array]:
+    """Σ P(y) over items, and over their votes, [vote, y]; items with few voices count mostly by their majority."""
+    taught = posterior - start
+    taught *= heard
+    taught += start
+    return confirmed @ taught, tally.T @ taught
+
+
 def pooled_matrices(counts: Array, common: Array) -> Array:
     """T_a[y] = (counts_a[y] + POOLING · common[y]) / (Σ counts_a[y] + POOLING), a Dirichlet's mean; [a, vote, y]."""
     matrices: Array = counts + POOLING * common.T
@@ -162,13 +171,12 @@ def pooled_matrices(counts: Array, common: Array) -> Array:
 
 def calibrate(log_probs: Array, posterior: Array, tau: float, bias: Array) -> tuple[float, Array]:
     """Take a step towards the τ and b whose softmax(τ log p + b) fits the posterior: Newton for τ, scaling for b."""
-    slope = curvature = 0.0
-    for rows in blocks(*log_probs.shape):
-        logs, p = log_probs[rows], softmax(tau * log_probs[rows] + bias)
-        curvature += float((p * (logs - (p * logs).sum(axis=1, keepdims=True)) ** 2).sum())
-        slope += float(((posterior[rows] - p) * logs).sum())
+    prior = softmax(tau * log_probs + bias)
+    means = np.einsum("nc,nc->n", prior, log_probs)
+    slope = np.einsum("nc,nc->", posterior, log_probs) - means.sum()
+    curvature = np.einsum("nc,nc,nc->", prior, log_probs, log_probs) - means @ means
     tau = float(np.clip(tau + np.clip(slope / max(curvature, 1e-9), -0.5, 0.5), 0.1, MAX_TEMPERATURE))
-    total = sum(softmax(tau * log_probs[rows] + bias).sum(axis=0) for rows in blocks(*log_probs.shape))
+    total = softmax(tau * log_probs + bias).sum(axis=0)
     return tau, bias + 0.9 * (np.log(posterior.sum(axis=0) + 1) - np.log(total + 1))
 
 
@@ -183,7 +191,7 @@ def expected(prior: OfItems, said: Any, matrices: Array, truth: Codes) -> Array:
     """P(y | votes) ∝ P(y) Π T_a[y, vote]: the E step. The matrices are overwritten."""
     log_matrices = np.log(matrices, out=matrices).reshape(said.shape[1], -1)
     posterior = np.empty((said.shape[0], log_matrices.shape[1]))
-    for rows in blocks(*posterior.shape):
+    for rows in blocks(said, posterior.shape[1]):
         posterior[rows] = softmax(prior(rows) + said[rows] @ log_matrices)
     return pin(posterior, truth)
 
@@ -200,7 +208,7 @@ def log_elsewhere(said: Any, posterior: Array, counts: Array, totals: Array, com
 def judged(prior: OfItems, elsewhere: OfItems, said: Any, n_classes: int) -> Array:
     """Log P(y) + Σ log T_a[y, vote] of each item, T_a without the item."""
     logits = np.empty((said.shape[0], n_classes))
-    for rows in blocks_of_votes(said, n_classes):
+    for rows in blocks(said, n_classes):
         ends = said[rows].indptr
         sums = sparse.csr_array((np.ones(ends[-1]), np.arange(ends[-1]), ends), shape=(len(ends) - 1, ends[-1]))
         logits[rows] = prior(rows) + sums @ elsewhere(rows)
@@ -209,7 +217,7 @@ def judged(prior: OfItems, elsewhere: OfItems, said: Any, n_classes: int) -> Arr
 
 def left_out(logits: Array, voices: Codes, elsewhere: OfItems, said: Any) -> Iterator[tuple[Array, Codes, Array]]:
     """Yield for blocks of votes the logits of the other voices, how many these are, and T_a[y, vote]."""
-    for rows in blocks_of_votes(said, logits.shape[1]):
+    for rows in blocks(said, logits.shape[1]):
         item, likelihood = np.repeat(np.arange(len(logits))[rows], np.diff(said[rows].indptr)), elsewhere(rows)
         yield logits[item] - likelihood, voices[item] - 1, np.exp(likelihood)
 
@@ -236,13 +244,8 @@ def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], aroun
     return float(minimize_scalar(loss, bounds=(0, 5), method="bounded").x)
 
 
-def blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Return slices of rows, each with _BLOCK values."""
-    size = max(1, _BLOCK // width)
-    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
-
-
-def blocks_of_votes(said: Any, n_classes: int) -> Iterator[slice]:
+def blocks(said: Any, n_classes: int) -> Iterator[slice]:
     """Return slices of items whose votes × classes have about _BLOCK values."""
     n_items = said.shape[0]
-    return blocks(n_items, n_classes * (1 + said.nnz // n_items))
+    size = max(1, _BLOCK // (n_classes * (1 + said.nnz // n_items)))
+    return (slice(start, min(start + size, n_items)) for start in range(0, n_items, size))

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.stats import poisson
 
 from dualt.errors import InputError, LabelsError
+from dualt.labels import Codes
 from dualt.results import Notice
 from dualt.results.claims import wilson
 from dualt.results.estimate import TransitionEstimate
@@ -19,7 +20,7 @@ from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.validation import as_probability_table, check_count, check_probability_chunk, index_of
 from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices, rules_among
-from dualt.votes.tables import Ballots, Codes, as_ballots
+from dualt.votes.tables import Ballots, as_ballots
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,7 +33,6 @@ _LEAST_VOTES = 20
 _LEAST_CHECKED, _Z = 10, 1.96
 # Pairs of annotators that are looked at for copies, each with a fit of its own.
 _PAIRS = 10
-_AUDIT = "Check 100 random items and pass them as verified=."
 
 
 def combine_votes(
@@ -293,16 +293,16 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         yield Notice("repeated", message, "The last one counts.")
     used = np.bincount(who * len(classes) + vote, minlength=len(names) * len(classes)).reshape(len(names), -1)
     rules, n_votes = rules_among(used), used.sum(axis=1)
-    checked = len(votes.audited[0]) > 0
-    if votes.fit.temperature > 0 and rules.any() and not checked:
+    advice = "Check 100 random items and pass them as verified=."
+    if votes.fit.temperature > 0 and rules.any() and not len(votes.audited[0]):
         message = (
             f"A classifier can learn rules with their errors, so the noise rate of {votes.noise_rate:.0%} is a lower"
             " end: for TREC's rules we claimed 13%, and 44% were wrong."
         )
-        yield Notice("echo", message, _AUDIT)
-    elif votes.fit.temperature == MAX_TEMPERATURE and not checked:
+        yield Notice("echo", message, advice)
+    elif votes.fit.temperature == MAX_TEMPERATURE and not len(votes.audited[0]):
         message = "The classifier agrees with the votes more than its probabilities say: it may repeat their errors."
-        yield Notice("temperature", message, _AUDIT)
+        yield Notice("temperature", message, advice)
     judged = n_votes >= _LEAST_VOTES
     one = judged & (used.max(axis=1) == n_votes)
     pairs = list(_copies(votes, judged & ~one)) if len(names) > 2 else []
