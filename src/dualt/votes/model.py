@@ -218,8 +218,8 @@ def judged(prior: OfItems, elsewhere: OfItems, said: Any, n_classes: int) -> Arr
 def left_out(logits: Array, voices: Codes, elsewhere: OfItems, said: Any) -> Iterator[tuple[Array, Codes, Array]]:
     """Yield for blocks of votes the logits of the other voices, how many these are, and T_a[y, vote]."""
     for rows in blocks(said, logits.shape[1]):
-        item, likelihood = np.repeat(np.arange(len(logits))[rows], np.diff(said[rows].indptr)), elsewhere(rows)
-        yield logits[item] - likelihood, voices[item] - 1, np.exp(likelihood)
+        own, item = elsewhere(rows), np.repeat(np.arange(len(logits))[rows], np.diff(said[rows].indptr))
+        yield logits[item] - own, voices[item] - 1, np.exp(own)
 
 
 def tempered(logits: Array, voices: Codes, overlap: float) -> Array:
@@ -246,6 +246,5 @@ def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], aroun
 
 def blocks(said: Any, n_classes: int) -> Iterator[slice]:
     """Return slices of items whose votes × classes have about _BLOCK values."""
-    n_items = said.shape[0]
-    size = max(1, _BLOCK // (n_classes * (1 + said.nnz // n_items)))
-    return (slice(start, min(start + size, n_items)) for start in range(0, n_items, size))
+    size = max(1, _BLOCK // n_classes // (1 + said.nnz // said.shape[0]))
+    return (slice(start, start + size) for start in range(0, said.shape[0], size))

@@ -57,8 +57,8 @@ def combine_votes(
         annotators, a list of tuples (item, annotator, label), or a file: CSV, TSV, JSON lines, Parquet, or an export of
         Label Studio, Argilla or Prodigy. None, NaN, "" and numbers below zero are no vote.
     probs : (n_items, n_classes), optional
-        Out-of-fold probabilities of a classifier. A data frame is matched by its index and columns; an array has the
-        rows of a wide table, of items 0, 1, 2, …, or of the items in the order in which they first occur.
+        Out-of-fold probabilities of a classifier, or what `cross_fit` returns. A data frame is matched by its index and
+        columns; an array has the rows of a wide table, of items 0, 1, 2, …, or of the items as they first occur.
     verified
         True classes of items that were drawn *at random*: a mapping, a series, or (items, classes). They settle these
         items, correct the noise rate, and give it and the annotators' quality an interval.
