@@ -233,13 +233,13 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     assert codes(dualt.combine_votes(long, pd.DataFrame(repeats, plain.items, plain.class_names))) == {"temperature"}
 
 
-def test_with_rules_and_a_classifier_the_rate_is_called_a_lower_end_until_some_are_verified():
+def test_with_rules_and_a_classifier_the_rate_is_called_too_low_until_some_are_verified():
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=300)
     rules = np.where(rng.random((300, 4)) < np.where(truth[:, None] == [0, 1, 0, 1], 0.6, 0.2), [0, 1, 0, 1], -1)
     echo = 0.8 * np.eye(2)[dualt.combine_votes(rules).codes] + 0.1
     notice = next(n for n in dualt.combine_votes(rules, echo).warnings if n.code == "echo")
-    assert "is a lower end" in notice.message
+    assert "far more than" in notice.message
     assert "echo" not in codes(dualt.combine_votes(rules))
     drawn = np.arange(0, 300, 3)
     assert not {"echo", "temperature"} & codes(dualt.combine_votes(rules, echo, verified=(drawn, truth[drawn])))
