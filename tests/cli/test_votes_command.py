@@ -111,6 +111,14 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
     assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
 
 
+def test_texts_may_be_in_a_table_of_their_own(truth):
+    votes = pd.read_csv("votes.csv")
+    votes.drop_duplicates("id")[["id", "text"]].to_csv("texts.csv", index=False)
+    together = json.loads(run("votes", *LONG, "--text", "text", "--json"))
+    votes.drop(columns="text").to_csv("votes.csv", index=False)
+    assert json.loads(run("votes", *LONG, "--items", "texts.csv", "--text", "text", "--json")) == together
+
+
 def test_items_of_a_review_are_settled(truth):
     first = json.loads(run("votes", *LONG, "--next", 20, "--json"))
     review = pd.DataFrame({"id": first["next_items"], "old": "cat", "new": truth[first["next_items"]]})

@@ -12,6 +12,7 @@ from dualt.votes.model import (
     MAX_TEMPERATURE,
     OVERLAP,
     POOLING,
+    RULE_SHARES,
     calibrate,
     fit_overlap,
     fit_votes,
@@ -38,8 +39,8 @@ def soft(truth, n_classes, seed, right=0.7):
     return np.eye(n_classes)[said] * 0.6 + 0.4 / n_classes
 
 
-def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overlap):
-    """The model without classifier, rules or verified items, one vote at a time."""
+def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overlap, rules=False):
+    """The model without classifier or verified items, one vote at a time; all annotators are rules, or none is."""
     votes = list(zip(item, annotator, vote, strict=True))
     n_votes = [sum(i == n for i, _, _ in votes) for n in range(n_items)]
     q = np.full((n_items, n_classes), 0.01)
@@ -51,9 +52,11 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
         heard = [min((n - 1) / (ENOUGH_VOICES - 1), 1) for n in n_votes]
         taught = [h * new + (1 - h) * old for h, new, old in zip(heard, q, first, strict=True)]
         for i, a, v in votes:
-            counts[a, :, v] += q[i]
+            counts[a, :, v] += 0 if rules else q[i]
             pooled[:, v] += taught[i]
-        shares = (sum(taught) + 1) / (n_items + n_classes)
+        shares = sum(row for n, row in zip(n_votes, taught, strict=True) if n > 1) + 1
+        shares = shares**RULE_SHARES if rules else shares
+        shares = shares / sum(shares)
         common = np.array([row / sum(row) for row in pooled])
         matrices = np.array([
             [(counts[a, y] + POOLING * common[y]) / (sum(counts[a, y]) + POOLING) for y in range(n_classes)]
@@ -65,7 +68,7 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
         q = np.array([row / sum(row) for row in q])
     logits = np.tile(np.log(shares), (n_items, 1))
     for i, a, v in votes:
-        rest = np.maximum(counts[a].sum(axis=1) - q[i], 0) + POOLING
+        rest = np.maximum(counts[a].sum(axis=1) - q[i], 0) + POOLING  # of a rule nothing is left but the common row
         logits[i] += np.log((np.maximum(counts[a, :, v] - q[i], 0) + POOLING * common[:, v]) / rest)
     final = [np.exp(row / (1 + max(n - 1, 0) * overlap)) for n, row in zip(n_votes, logits, strict=True)]
     return np.array([row / sum(row) for row in final]), matrices, common
@@ -82,6 +85,37 @@ def test_the_fit_is_that_of_loops(per_item, overlap):
     once = fit_votes(*votes, 25, 5, 3, max_iter=1)
     stopped = fit_votes(*votes, 25, 5, 3, tol=1.5)  # posteriors of an item differ by 2 at most
     np.testing.assert_array_equal(stopped.posterior, once.posterior)
+
+
+def rule_votes(seed, n_items=2000, n_classes=3):
+    """Return votes of nine rules and the true classes; each fires on many items of its class and on some others."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n_items)
+    rate = np.where(truth[:, None] == np.arange(9) % n_classes, 0.5, 0.08)
+    item, annotator = np.nonzero(rng.random((n_items, 9)) < rate)
+    return (item, annotator, annotator % n_classes), truth
+
+
+def test_the_fit_of_rules_and_of_items_with_one_vote_is_that_of_loops():
+    votes, _ = rule_votes(0, n_items=120)
+    assert {0, 1} < {*np.bincount(votes[0], minlength=120)}
+    fit = fit_votes(*votes, 120, 9, 3, overlap=0.4, max_iter=5, tol=0)
+    posterior, matrices, common = loops(*votes, 120, 9, 3, 5, 0.4, rules=True)
+    np.testing.assert_allclose(fit.posterior, posterior, atol=1e-10)
+    np.testing.assert_allclose(fit.matrices, matrices, atol=1e-10)
+    np.testing.assert_allclose(fit.common, common, atol=1e-10)
+
+
+def test_single_votes_do_not_change_the_class_shares():
+    (item, annotator, vote), _ = crowd(0)
+    more = (
+        np.arange(60, 160),
+        np.zeros(100, int),
+        np.zeros(100, int),
+    )  # a hundred more items, on each a vote for class 0
+    alone = fit_votes(item, annotator, vote, 60, 5, 3, max_iter=1)
+    both = (np.append(old, new) for old, new in zip((item, annotator, vote), more, strict=True))
+    np.testing.assert_allclose(fit_votes(*both, 160, 5, 3, max_iter=1).shares, alone.shares)
 
 
 @pytest.mark.parametrize("with_classifier", [False, True])
@@ -161,15 +195,8 @@ def test_an_audit_refits_the_overlap_and_verified_items_are_certain():
 
 
 def test_rules_with_one_class_each_are_better_than_their_majority():
+    (item, annotator, vote), truth = rule_votes(0)
     rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=2000)
-    item, annotator, vote = [], [], []
-    for rule in range(9):  # fires on most items of its class, and on some of the others
-        fires = rng.random(2000) < np.where(truth == rule % 3, 0.5, 0.08)
-        item.append(np.flatnonzero(fires))
-        annotator.append(np.full(fires.sum(), rule))
-        vote.append(np.full(fires.sum(), rule % 3))
-    item, annotator, vote = map(np.concatenate, (item, annotator, vote))
     fit = fit_votes(item, annotator, vote, 2000, 9, 3)
     counts = np.zeros((2000, 3))
     np.add.at(counts, (item, vote), 1)

@@ -233,6 +233,27 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     assert codes(dualt.combine_votes(long, pd.DataFrame(repeats, plain.items, plain.class_names))) == {"temperature"}
 
 
+def test_with_rules_and_a_classifier_the_rate_is_called_too_low_until_some_are_verified():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    rules = np.where(rng.random((300, 4)) < np.where(truth[:, None] == [0, 1, 0, 1], 0.6, 0.2), [0, 1, 0, 1], -1)
+    echo = 0.8 * np.eye(2)[dualt.combine_votes(rules).codes] + 0.1
+    notice = next(n for n in dualt.combine_votes(rules, echo).warnings if n.code == "echo")
+    assert "far more than" in notice.message
+    assert "echo" not in codes(dualt.combine_votes(rules))
+    drawn = np.arange(0, 300, 3)
+    assert not {"echo", "temperature"} & codes(dualt.combine_votes(rules, echo, verified=(drawn, truth[drawn])))
+
+
+def test_what_cross_fit_returns_is_a_classifier(long):
+    truth = np.array(long.attrs["truth"])
+    features = np.random.default_rng(0).normal(size=(300, 2)) + pd.get_dummies(truth).to_numpy()[:, :2]
+    frame = pd.DataFrame(features, [f"x{row}" for row in range(300)])
+    out_of_fold = dualt.cross_fit(frame, truth, quick=True)
+    renamed = long.assign(item="x" + long.item.astype(str))
+    same(dualt.combine_votes(renamed, out_of_fold), dualt.combine_votes(renamed, out_of_fold.to_frame()))
+
+
 def test_single_votes_ties_and_repeated_votes():
     votes = dualt.combine_votes([("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "x"), ("b", "bob", "x")])
     assert votes.labels[1] == "x"

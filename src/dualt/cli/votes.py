@@ -64,7 +64,11 @@ def votes(
     found = combine(**known)
     names = {"item": item or "item", "label": label or "label"}
     if output is not None:
-        dualt.io.write_table(output, _consensus(found, names, columns, about))
+        frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
+        if about is not None:
+            taken = [*frame.columns, *columns.values(), "annotator", "label"]
+            frame = frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
+        dualt.io.write_table(output, frame)
     if annotators is not None:
         dualt.io.write_table(annotators, found.annotators.round(4))
     chosen = found.next_items(next_items)
@@ -108,17 +112,6 @@ def _read(
         return votes, columns | {"item": item}, about, learned
     Table(data, votes, tuple(map(str, votes.columns))).position(item)
     return votes.set_index(item).drop(columns=learned if items is None else []), {}, about, learned
-
-
-def _consensus(
-    found: dualt.Votes, names: Mapping[str, str], columns: Mapping[str, Any], about: DataFrame | None
-) -> DataFrame:
-    """Return the consensus under the user's own column names, with what is known of the items."""
-    frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
-    if about is None:
-        return frame
-    taken = [*frame.columns, *columns.values(), "annotator", "label"]
-    return frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
 
 
 def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> dict[Any, str]:

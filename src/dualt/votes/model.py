@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
+from dualt.labels import Codes
 from dualt.transition import softmax
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
-Triples = tuple[Codes, Codes, Codes]
-Predicted = tuple[Array, Codes, Array]  # logits, how many voices they rest on, likelihood of another vote or the truth
-Blockwise = Callable[[slice], Array]  # a row per item or vote of a block
+Array: TypeAlias = NDArray[np.float64]
+OfItems: TypeAlias = Callable[[slice], Array]  # log P(y) of these items, or log T_a[y, vote] of each of their votes
 
 # An annotator's row of T is pooled with the common row as if they had given this many more votes.
 POOLING = 3.0
@@ -39,8 +37,11 @@ MAX_TEMPERATURE = 2.0
 ENOUGH_VOICES = 4
 # An annotator who gave only one class this often may be a rule; with fewer votes it may be chance.
 RULE_VOTES = 10
+# How often rules fire for a class says little about how frequent it is: their class shares are raised to this power.
+# Even ones (0) fall behind the majority where classes are skewed, those that EM finds (1) where a rule fires too often.
+RULE_SHARES = 0.5
 _TINY = 1e-12
-# Arrays of votes or items × classes are made in blocks with this many values.
+# Arrays of votes or items × classes are made for blocks of items, with about this many values.
 _BLOCK = 1 << 20
 
 
@@ -54,7 +55,7 @@ class VotesFit(NamedTuple):
     shares: Array  # (n_classes,)
     least_rate: float  # share of the consensus that is wrong if votes are independent given the class
     overlap: float
-    temperature: float  # the classifier's τ
+    temperature: float  # the classifier's τ, 0 without one
 
 
 def fit_votes(
@@ -85,68 +86,66 @@ def fit_votes(
     overlap : float, optional
         0 takes votes to be independent given the class; by default it is fitted.
     """
-    order = np.argsort(item, kind="stable")
-    votes = item, annotator, vote = item[order], annotator[order], vote[order]
-    shape = n_items, n_annotators * n_classes
-    said = sparse.csr_array((np.ones(len(item)), (item, annotator * n_classes + vote)), shape=shape)
-    said_by = said.T.tocsr()
-    rules = rules_among(said_by.sum(axis=1).reshape(n_annotators, n_classes))
-    voices = np.bincount(item, minlength=n_items) + (probs is not None)
+    columns = (annotator * n_classes + vote)[np.argsort(item, kind="stable")]
+    n_votes = np.bincount(item, minlength=n_items)
+    one, ends = np.ones(len(item)), np.append(0, n_votes.cumsum())
+    said = sparse.csr_array((one, columns, ends), shape=(n_items, n_annotators * n_classes))
+    tally = sparse.csr_array((one, columns % n_classes, ends), shape=(n_items, n_classes))
+    rules = rules_among(said.sum(axis=0).reshape(n_annotators, n_classes))
+    voices = n_votes + (probs is not None)
     truth = np.full(n_items, -1)
     if verified is not None:
         truth[verified[0]] = verified[1]
-    posterior = pin(majority(item, vote, n_items, n_classes, probs), truth)
-    log_probs = None if probs is None else np.log(np.clip(probs, 1e-6, 1))
-    tau, bias, even = 1.0, np.zeros(n_classes), np.full(n_classes, 1 / n_classes)
 
-    # Shares and the common matrix are linear in the posterior; what the majority adds to them is summed once.
-    heard = np.clip((voices - 1) / (ENOUGH_VOICES - 1), 0, 1)
-    by_vote = sparse.csr_array((heard[item], (vote, item)), shape=(n_classes, n_items))
-    few_by_vote = sparse.csr_array((1 - heard[item], (vote, item)), shape=(n_classes, n_items))
-    few_shares, few_counts = (1 - heard) @ posterior, few_by_vote @ posterior
+    # EM starts with the majority, in which the classifier has one vote.
+    start = posterior = pin(normalised(tally.toarray() + (0.01 if probs is None else probs)), truth)
+    log_probs = None if probs is None else np.log(np.clip(probs, 1e-6, 1))
+    tau, bias = 1.0, np.zeros(n_classes)
+    heard = np.clip((voices - 1) / (ENOUGH_VOICES - 1), 0, 1)[:, None]
+    # How often a class has the only vote on an item does not say how frequent it is.
+    confirmed = ((voices > 1) | (truth >= 0)).astype(np.float64)
     for _ in range(max_iter):
-        shares = even if rules.any() else normalised(heard @ posterior + few_shares + 1)
-        common = normalised((by_vote @ posterior + few_counts).T + 1)
-        counts = (said_by @ posterior).reshape(n_annotators, n_classes, n_classes)  # Σ P(y), by annotator, vote and y
+        by_class, by_vote = class_totals(start, posterior, heard, confirmed, tally)
+        shares = normalised((by_class + 1) ** (RULE_SHARES if rules.any() else 1))
+        common = normalised(by_vote.T + 1)
+        counts = (said.T @ posterior).reshape(n_annotators, n_classes, n_classes)  # Σ P(y), by annotator, vote and y
         own_counts = np.where(rules[:, None, None], 0, counts) if rules.any() else counts
         if log_probs is not None:
             tau, bias = calibrate(log_probs, posterior, tau, bias)
         prior = partial(log_prior, shares, log_probs, tau, bias)
-        if update(posterior, prior, said, pooled_matrices(own_counts, common), truth) < tol:
+        updated = expected(prior, said, pooled_matrices(own_counts, common), truth)
+        change, posterior = float(np.abs(updated - posterior).sum()), updated
+        if change < tol * n_items:
             break
 
     # Each item once more, by what its annotators said elsewhere.
-    elsewhere = partial(log_elsewhere, votes, posterior, own_counts, own_counts.sum(axis=1), common)
-    logits = judge(prior, elsewhere, item, posterior.shape)
+    elsewhere = partial(log_elsewhere, said, posterior, own_counts, own_counts.sum(axis=1), common)
+    logits = judged(prior, elsewhere, said, n_classes)
     if overlap is None:
         # Predict each vote from the other voices. Errors that all share do not show: votes can only raise the overlap.
-        overlap = max(OVERLAP, fit_overlap(partial(left_out, logits, voices, elsewhere, item), OVERLAP))
+        overlap = max(OVERLAP, fit_overlap(partial(left_out, logits, voices, elsewhere, said), OVERLAP))
         if audited is not None:
             checked = logits[audited[0]], voices[audited[0]], np.eye(n_classes)[audited[1]]
             overlap = fit_overlap(lambda: [checked], overlap)
-    right = 0.0
-    for rows in blocks(*posterior.shape):
-        right += float(pin(softmax(logits[rows]), truth[rows]).max(axis=1).sum())
-        posterior[rows] = pin(tempered(logits[rows], voices[rows], overlap), truth[rows])
-    del logits  # the matrices need the memory
-    matrices, least = pooled_matrices(own_counts, common).transpose(0, 2, 1), 1 - right / n_items
-    return VotesFit(posterior, matrices, counts.transpose(0, 2, 1), common, shares, least, overlap, tau)
-
-
-def blocks(n_rows: int, n_classes: int) -> Iterator[slice]:
-    """Return slices of rows, each with _BLOCK values."""
-    size = max(1, _BLOCK // n_classes)
-    return (slice(start, start + size) for start in range(0, n_rows, size))
+    least_rate = float(1 - pin(tempered(logits, voices, 0), truth).max(axis=1).mean())
+    posterior = pin(tempered(logits, voices, overlap), truth)
+    matrices, counts = pooled_matrices(own_counts, common).transpose(0, 2, 1), counts.transpose(0, 2, 1)
+    return VotesFit(posterior, matrices, counts, common, shares, least_rate, overlap, tau * (probs is not None))
 
 
 def rules_among(used: NDArray[Any]) -> NDArray[np.bool_]:
     """Annotators who give one class only, if most votes are theirs; `used` counts votes by annotator and class.
 
-    One class does not show a matrix, so rules have the common one; how often they fire for a class does not say how
-    frequent it is, so shares are even. Among people, somebody with one class says nothing: their rows are all alike.
+    One class does not show a matrix, so rules have the common one. Among people, somebody with one class says nothing:
+    their rows are all alike.
     """
     one_class = ((used > 0).sum(axis=1) == 1) & (used.sum(axis=1) >= RULE_VOTES)
     return np.asarray(one_class & (used[one_class].sum() > used.sum() / 2))
+
+
+def normalised(values: NDArray[Any]) -> Array:
+    """Divide by the sums over the last axis."""
+    return np.asarray(values / values.sum(axis=-1, keepdims=True))
 
 
 def pin(posterior: Array, truth: Codes) -> Array:
@@ -156,15 +155,12 @@ def pin(posterior: Array, truth: Codes) -> Array:
     return posterior
 
 
-def normalised(values: NDArray[Any]) -> Array:
-    """Divide by the sums over the last axis."""
-    return np.asarray(values / values.sum(axis=-1, keepdims=True))
-
-
-def majority(item: Codes, vote: Codes, n_items: int, n_classes: int, probs: Array | None) -> Array:
-    """Shares of each item's votes, of which the classifier has one."""
-    counts = np.bincount(item * n_classes + vote, minlength=n_items * n_classes).reshape(n_items, n_classes)
-    return normalised(counts + (0.01 if probs is None else probs))
+def class_totals(start: Array, posterior: Array, heard: Array, confirmed: Array, tally: Any) -> tuple[Array, Array]:
+    """Σ P(y) over items, and over their votes, [vote, y]; items with few voices count mostly by their majority."""
+    taught = posterior - start
+    taught *= heard
+    taught += start
+    return confirmed @ taught, tally.T @ taught
 
 
 def pooled_matrices(counts: Array, common: Array) -> Array:
@@ -175,13 +171,12 @@ def pooled_matrices(counts: Array, common: Array) -> Array:
 
 def calibrate(log_probs: Array, posterior: Array, tau: float, bias: Array) -> tuple[float, Array]:
     """Take a step towards the τ and b whose softmax(τ log p + b) fits the posterior: Newton for τ, scaling for b."""
-    slope = curvature = 0.0
-    for rows in blocks(*log_probs.shape):
-        logs, p = log_probs[rows], softmax(tau * log_probs[rows] + bias)
-        curvature += float((p * (logs - (p * logs).sum(axis=1, keepdims=True)) ** 2).sum())
-        slope += float(((posterior[rows] - p) * logs).sum())
+    prior = softmax(tau * log_probs + bias)
+    means = np.einsum("nc,nc->n", prior, log_probs)
+    slope = np.einsum("nc,nc->", posterior, log_probs) - means.sum()
+    curvature = np.einsum("nc,nc,nc->", prior, log_probs, log_probs) - means @ means
     tau = float(np.clip(tau + np.clip(slope / max(curvature, 1e-9), -0.5, 0.5), 0.1, MAX_TEMPERATURE))
-    total = sum(softmax(tau * log_probs[rows] + bias).sum(axis=0) for rows in blocks(*log_probs.shape))
+    total = softmax(tau * log_probs + bias).sum(axis=0)
     return tau, bias + 0.9 * (np.log(posterior.sum(axis=0) + 1) - np.log(total + 1))
 
 
@@ -192,43 +187,39 @@ def log_prior(shares: Array, log_probs: Array | None, tau: float, bias: Array, r
     return np.asarray(np.log(np.maximum(softmax(tau * log_probs[rows] + bias), _TINY)))
 
 
-def update(posterior: Array, prior: Blockwise, said: Any, matrices: Array, truth: Codes) -> float:
-    """Set the posterior to P(y) Π T_a[y, vote], normalised; return its mean change. The matrices are overwritten."""
-    log_matrices = np.log(matrices, out=matrices).reshape(-1, posterior.shape[1])
-    change = 0.0
-    for rows in blocks(*posterior.shape):
-        updated = pin(softmax(prior(rows) + said[rows] @ log_matrices), truth[rows])
-        change += float(np.abs(updated - posterior[rows]).sum())
-        posterior[rows] = updated
-    return change / len(posterior)
+def expected(prior: OfItems, said: Any, matrices: Array, truth: Codes) -> Array:
+    """P(y | votes) ∝ P(y) Π T_a[y, vote]: the E step. The matrices are overwritten."""
+    log_matrices = np.log(matrices, out=matrices).reshape(said.shape[1], -1)
+    posterior = np.empty((said.shape[0], log_matrices.shape[1]))
+    for rows in blocks(said, posterior.shape[1]):
+        posterior[rows] = softmax(prior(rows) + said[rows] @ log_matrices)
+    return pin(posterior, truth)
 
 
-def log_elsewhere(votes: Triples, posterior: Array, counts: Array, totals: Array, common: Array, rows: slice) -> Array:
-    """Log T_a[y, vote] for each of these votes, its item's share taken out of the counts of T_a and their totals."""
-    item, annotator, vote = (codes[rows] for codes in votes)
-    own = posterior[item]
-    said: Array = np.maximum(counts[annotator, vote] - own, 0) + POOLING * common.T[vote]
-    said /= np.maximum(totals[annotator] - own, 0) + POOLING
-    return np.log(said, out=said)
+def log_elsewhere(said: Any, posterior: Array, counts: Array, totals: Array, common: Array, rows: slice) -> Array:
+    """Log T_a[y, vote] of each vote on these items, with the item's own share taken out of counts and totals."""
+    annotator, vote = np.divmod(said[rows].indices, len(common))
+    own = np.repeat(posterior[rows], np.diff(said[rows].indptr), axis=0)
+    likelihood: Array = np.maximum(counts[annotator, vote] - own, 0) + POOLING * common.T[vote]
+    likelihood /= np.maximum(totals[annotator] - own, 0) + POOLING
+    return np.log(likelihood, out=likelihood)
 
 
-def judge(prior: Blockwise, elsewhere: Blockwise, item: Codes, shape: tuple[int, ...]) -> Array:
-    """Log P(y) + Σ log T_a[y, vote], T_a without the item; votes are in the order of their items."""
-    logits = np.empty(shape)
-    for rows in blocks(*shape):
-        logits[rows] = prior(rows)
-    for rows in blocks(len(item), shape[1]):
-        own = item[rows]
-        to_items = sparse.csr_array((np.ones(len(own)), (own - own[0], np.arange(len(own)))))
-        logits[own[0] : own[-1] + 1] += to_items @ elsewhere(rows)
+def judged(prior: OfItems, elsewhere: OfItems, said: Any, n_classes: int) -> Array:
+    """Log P(y) + Σ log T_a[y, vote] of each item, T_a without the item."""
+    logits = np.empty((said.shape[0], n_classes))
+    for rows in blocks(said, n_classes):
+        ends = said[rows].indptr
+        sums = sparse.csr_array((np.ones(ends[-1]), np.arange(ends[-1]), ends), shape=(len(ends) - 1, ends[-1]))
+        logits[rows] = prior(rows) + sums @ elsewhere(rows)
     return logits
 
 
-def left_out(logits: Array, voices: Codes, elsewhere: Blockwise, item: Codes) -> Iterator[Predicted]:
+def left_out(logits: Array, voices: Codes, elsewhere: OfItems, said: Any) -> Iterator[tuple[Array, Codes, Array]]:
     """Yield for blocks of votes the logits of the other voices, how many these are, and T_a[y, vote]."""
-    for rows in blocks(len(item), logits.shape[1]):
-        said = elsewhere(rows)
-        yield logits[item[rows]] - said, voices[item[rows]] - 1, np.exp(said)
+    for rows in blocks(said, logits.shape[1]):
+        own, item = elsewhere(rows), np.repeat(np.arange(len(logits))[rows], np.diff(said[rows].indptr))
+        yield logits[item] - own, voices[item] - 1, np.exp(own)
 
 
 def tempered(logits: Array, voices: Codes, overlap: float) -> Array:
@@ -237,8 +228,11 @@ def tempered(logits: Array, voices: Codes, overlap: float) -> Array:
     return softmax(worth[:, None] * logits)
 
 
-def fit_overlap(parts: Callable[[], Iterable[Predicted]], around: float) -> float:
-    """Return the overlap with the largest Σ log Σ_y P(y) likelihood[y]; its logarithm has a normal prior."""
+def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], around: float) -> float:
+    """Return the overlap with the largest Σ log Σ_y P(y) likelihood[y]; its logarithm has a normal prior.
+
+    A part has the logits of P(y) without overlap, the voices these rest on, and the likelihood of what is predicted.
+    """
 
     def loss(overlap: float) -> float:
         total = 5 * np.log((overlap + 0.05) / (around + 0.05)) ** 2
@@ -248,3 +242,9 @@ def fit_overlap(parts: Callable[[], Iterable[Predicted]], around: float) -> floa
         return float(total)
 
     return float(minimize_scalar(loss, bounds=(0, 5), method="bounded").x)
+
+
+def blocks(said: Any, n_classes: int) -> Iterator[slice]:
+    """Return slices of items whose votes × classes have about _BLOCK values."""
+    size = max(1, _BLOCK // n_classes // (1 + said.nnz // said.shape[0]))
+    return (slice(start, start + size) for start in range(0, said.shape[0], size))

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.stats import poisson
 
 from dualt.errors import InputError, LabelsError
+from dualt.labels import Codes
 from dualt.results import Notice
 from dualt.results.claims import wilson
 from dualt.results.estimate import TransitionEstimate
@@ -19,7 +20,7 @@ from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.validation import as_probability_table, check_count, check_probability_chunk, index_of
 from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices, rules_among
-from dualt.votes.tables import Ballots, Codes, as_ballots
+from dualt.votes.tables import Ballots, as_ballots
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,8 +57,8 @@ def combine_votes(
         annotators, a list of tuples (item, annotator, label), or a file: CSV, TSV, JSON lines, Parquet, or an export of
         Label Studio, Argilla or Prodigy. None, NaN, "" and numbers below zero are no vote.
     probs : (n_items, n_classes), optional
-        Out-of-fold probabilities of a classifier. A data frame is matched by its index and columns; an array has the
-        rows of a wide table, of items 0, 1, 2, …, or of the items in the order in which they first occur.
+        Out-of-fold probabilities of a classifier, or what `cross_fit` returns. A data frame is matched by its index and
+        columns; an array has the rows of a wide table, of items 0, 1, 2, …, or of the items as they first occur.
     verified
         True classes of items that were drawn *at random*: a mapping, a series, or (items, classes). They settle these
         items, correct the noise rate, and give it and the annotators' quality an interval.
@@ -287,17 +288,21 @@ def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Float
 
 def _notices(votes: Votes) -> Iterator[Notice]:
     _, who, vote, _, names, classes, n_repeated = votes.ballots
-    if votes.fit.temperature == MAX_TEMPERATURE:
-        yield Notice(
-            "temperature",
-            "The classifier agrees with the votes more than its probabilities say: it may repeat their errors.",
-            "Check 100 random items and pass them as verified=.",
-        )
     if n_repeated:
         message = f"{n_repeated:,} votes are second ones of the same annotator on the same item."
         yield Notice("repeated", message, "The last one counts.")
     used = np.bincount(who * len(classes) + vote, minlength=len(names) * len(classes)).reshape(len(names), -1)
-    n_votes = used.sum(axis=1)
+    rules, n_votes = rules_among(used), used.sum(axis=1)
+    advice = "Check 100 random items and pass them as verified=."
+    if votes.fit.temperature > 0 and rules.any() and not len(votes.audited[0]):
+        message = (
+            f"A classifier can learn rules with their errors: far more than {votes.noise_rate:.0%} of the consensus may"
+            " be wrong. For TREC's rules we claimed 13%, and 44% were."
+        )
+        yield Notice("echo", message, advice)
+    elif votes.fit.temperature == MAX_TEMPERATURE and not len(votes.audited[0]):
+        message = "The classifier agrees with the votes more than its probabilities say: it may repeat their errors."
+        yield Notice("temperature", message, advice)
     judged = n_votes >= _LEAST_VOTES
     one = judged & (used.max(axis=1) == n_votes)
     pairs = list(_copies(votes, judged & ~one)) if len(names) > 2 else []
@@ -305,7 +310,7 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         shown = ", ".join(f"{names[a]} and {names[b]} ({n:,} items)" for a, b, n in pairs[:5])
         message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
         yield Notice("copies", message, "Do they copy, or are they the same model? Leave one of them out.")
-    if one.any() and not rules_among(used).any():
+    if one.any() and not rules.any():
         yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", "Their votes say little.")
     chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
     low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(chance * (1 - chance) / np.maximum(n_votes, 1)))

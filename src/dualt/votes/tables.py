@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, LabelsError
 from dualt.files import read_text
 from dualt.io.tables import JSON_LINES, read_table
+from dualt.labels import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Codes = NDArray[np.intp]
 
 # Columns of a long table, by the names that crowd-kit and labelling tools give them, in this order of preference.
 COLUMNS = {
