@@ -65,7 +65,7 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
     assert (least := re.search(r"of the consensus looks wrong \((at least \d+ %)", shown))
     assert f"labels look wrong ({least[1]})" in page  # rounded down in both
     assert "Errors that the annotators share do not show." in page
-    assert f"dualt audit consensus.csv --label {label} --id {item} --text text --design uniform" in shown
+    assert f"dualt audit consensus.csv --label {label} --id {item} --text text --size 100" in shown
     consensus = pd.read_csv("consensus.csv")
     assert consensus.columns.tolist() == [item, label, "probability", "votes", "agreement", "text"]
     assert (consensus[label].to_numpy() == truth[consensus[item]]).mean() > 0.95
@@ -85,7 +85,7 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
 
 def test_an_audit_of_the_consensus_bounds_its_rate(truth):
     run("votes", *LONG, "-o", "consensus.csv")
-    run("audit", "consensus.csv", "--label", "class", "--id", "id", "--design", "uniform", "--size", 60,
+    run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60,
         "-o", "audit.csv")  # fmt: skip
     audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
     audit.assign(true=truth[audit.id].to_numpy()).to_csv("audit.csv", index=False)
@@ -156,7 +156,7 @@ def test_what_is_not_usable_is_refused(truth):
     assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
     pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "stratum": [0, 1]}).to_csv("chosen.csv", index=False)
-    assert "--design uniform" in refused("votes", *LONG, "--verified", "chosen.csv")
+    assert "equal chances" in refused("votes", *LONG, "--verified", "chosen.csv")
 
 
 @pytest.mark.parametrize("options", ["--text", "--features", "--text text --item", "--item"])

@@ -84,7 +84,7 @@ def votes(
     if output is None:
         steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
     elif verified is None:
-        drawn = ["dualt", "audit", *words, *words_of(text=text, design="uniform", size=100), "-o", "audit.csv"]
+        drawn = ["dualt", "audit", *words, *words_of(text=text, size=100), "-o", "audit.csv"]
         steps[shlex.join(drawn)] = "check 100 items drawn at random, then add --verified audit.csv"
     show_next(console(), steps, output, annotators, report)
 
@@ -126,8 +126,8 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     chosen = truth == "new" or ("stratum" in table.columns and table["stratum"].nunique() > 1)
     if what == "verified" and chosen:
         raise InputError(
-            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them by `dualt audit --design"
-            " uniform`, or pass these by --settled."
+            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them by `dualt audit`, or pass"
+            " these by --settled."
         )
     rows = table[table[truth].astype(str) != ""]
     items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]
