@@ -264,7 +264,7 @@ FRAME = pd.DataFrame({"id": ["007", "1.50", "=1+1"], "y": ['a,"\nb', "", "NA"], 
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "feather"])
 def test_a_table_comes_back_as_it_was_written(tmp_path, ending, guarded):
     write_table(tmp_path / f"t.{ending}", FRAME, guarded=guarded)
     pd.testing.assert_frame_equal(read_table(tmp_path / f"t.{ending}", guarded=guarded), FRAME)
@@ -294,7 +294,7 @@ def test_numbers_that_stop_being_numbers_below_the_first_rows(tmp_path):
         table.read_numbers([0])
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "feather"])
 def test_a_corrected_table_keeps_rows_columns_ids_and_cells(tmp_path, ending):
     frame = pd.DataFrame({
         "id": ["007", "1.50", "=1", ""], "label": ["a", "b", "", "a"], "note": ['x,"y"', "line\nbreak", " ", "NA"],

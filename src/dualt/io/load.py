@@ -168,7 +168,7 @@ def save_corrected(
         frame[frame.columns[place]] = cells[:header] + _replaced(cells[header:], new, given)
         write_table(target, frame, header=False, delimiter=look_at(source).delimiter)
     else:
-        correct = _correct_json_lines if kind in JSON_LINES else _correct_parquet
+        correct = _correct_json_lines if kind in JSON_LINES else _correct_arrow
         correct(source, target, new, (table.names or ())[place])
 
 
@@ -189,19 +189,20 @@ def _correct_json_lines(source: Path, target: Path, new: Mapping[int, Any], key:
         stream.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
-def _correct_parquet(source: Path, target: Path, new: Mapping[int, Any], name: str) -> None:
+def _correct_arrow(source: Path, target: Path, new: Mapping[int, Any], name: str) -> None:
     """Replace values of one column; the schema stays."""
-    with naming_extra("Writing Parquet tables"):
+    with naming_extra("Writing Parquet and Feather tables"):
         import pyarrow as pa
-        from pyarrow import parquet
-    table = parquet.ParquetFile(source).read()
+        from pyarrow import feather, parquet
+    is_parquet = source.suffix.lower() == ".parquet"
+    table = parquet.ParquetFile(source).read() if is_parquet else feather.read_table(source)
     place = table.schema.get_field_index(name)
     field, values = table.schema.field(place), table.column(place).to_pylist()
     for row, label in new.items():
         values[row] = _like(label, values[row])
     table = table.set_column(place, field, pa.array(values, field.type))
     with atomic_write(target, "wb") as stream:
-        parquet.write_table(table, stream)
+        (parquet.write_table if is_parquet else feather.write_feather)(table, stream)
 
 
 def _like(label: Any, old: Any) -> Any:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, LabelsError, UnknownNameError
 from dualt.files import check_readable
-from dualt.io.tables import PARQUET, TABLES, TEXT, cell_text, file_version, look_at, read_parts, unguard_cell
+from dualt.io.tables import ARROW, TABLES, TEXT, cell_text, file_version, look_at, read_parts, unguard_cell
 from dualt.labels import as_text_array, is_missing
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Table:
         if (row := next(several, None)) is not None:
             raise LabelsError(f"Expected one label per row of {self.path}, got {str(column[row])[:40]} in row {row}.")
         texts = self.read_texts(name)
-        return as_text_array(texts) if self.path.suffix.lower() == PARQUET else labels_of(texts)
+        return as_text_array(texts) if self.path.suffix.lower() in ARROW else labels_of(texts)
 
     def read_texts(self, name: str | int) -> list[str]:
         """Return one column as texts, numbers with a point before decimals; missing cells are empty."""
@@ -117,7 +117,7 @@ def _open_table(path: Path, header: bool, version: tuple[int, int]) -> Table:
 
 def table_parts(path: Path, column: str | None = None) -> Iterator[Table]:
     """Yield a table as `open_table` returns it or, if it is a large CSV, TSV or Parquet file, some rows at a time."""
-    if path.suffix.lower() in (*TEXT, PARQUET) and is_large(path):
+    if path.suffix.lower() in (*TEXT, ".parquet") and is_large(path):
         yield from _tables(path, _PART_CELLS, has_header(path, column))
     else:
         yield open_table(path, column)

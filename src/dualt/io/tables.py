@@ -1,4 +1,4 @@
-"""Tables (CSV, TSV, JSON lines, Parquet) from and to pandas data frames."""
+"""Tables (CSV, TSV, JSON lines, Parquet, Feather) from and to pandas data frames."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dualt.labels import is_missing_value
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TEXT, JSON_LINES, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), ".parquet"
-TABLES = (*TEXT, *JSON_LINES, PARQUET)
+TEXT, JSON_LINES, ARROW = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", ".feather")
+TABLES = (*TEXT, *JSON_LINES, *ARROW)
 # The start of a text file from which its delimiter, decimal sign and header are taken.
 _START_CHARACTERS, _START_ROWS = 1 << 16, 50
 _COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
@@ -35,7 +35,7 @@ csv.field_size_limit(LONGEST_LINE)  # Python's is 131,072 characters, less than 
 
 
 def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) -> DataFrame:
-    """Return a table as a data frame, read by its ending; Parquet needs the extra [tables].
+    """Return a table as a data frame, read by its ending; Parquet and Feather need the extra [tables].
 
     Cells of CSV, TSV and JSON lines are text, and the empty text is the only missing value. Without a `header`, the
     columns of a CSV or TSV file are numbered. Tables that `dualt` wrote may have `guarded` cells; see `guard_cell`.
@@ -48,14 +48,14 @@ def read_table(path: str | Path, *, header: bool = True, guarded: bool = False) 
 
 
 def read_parts(path: Path, n_cells: int | None, *, header: bool, numeric: bool = False) -> Iterator[DataFrame]:
-    """Yield a table in frames of some `n_cells` cells (None: in one); JSON lines always come in one.
+    """Yield a table in frames of some `n_cells` cells (None: in one); JSON lines and Feather always come in one.
 
     If `numeric`, decimal commas become points, and columns of a text file whose first cells are numbers such as 0.25
     become floats: they are read ten times as fast as text that becomes floats, and take a tenth of the memory.
     """
     with reading(path):
-        if path.suffix.lower() == PARQUET:
-            yield from _parquet_parts(path, n_cells)
+        if path.suffix.lower() in ARROW:
+            yield from _arrow_parts(path, n_cells)
         elif path.suffix.lower() in JSON_LINES:
             yield _read_json_lines(path)
         else:
@@ -176,16 +176,20 @@ def cell_text(value: Any) -> str:
     return "" if is_missing_value(value) else str(value)
 
 
-def _parquet_parts(path: Path, n_cells: int | None) -> Iterator[DataFrame]:
+def _arrow_parts(path: Path, n_cells: int | None) -> Iterator[DataFrame]:
     from pandas import RangeIndex
 
-    with naming_extra("Reading Parquet tables"):
-        from pyarrow import parquet
+    with naming_extra("Reading Parquet and Feather tables"):
+        from pyarrow import feather, parquet
 
-    # With `pre_buffer`, pyarrow keeps all that it has read of the file.
-    file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-    n_columns = len(file.schema_arrow) or 1
-    for table in [file.read()] if n_cells is None else file.iter_batches(max(n_cells // n_columns, 1)):
+    if path.suffix.lower() == ".feather":
+        tables: Any = [feather.read_table(path)]
+    else:
+        # With `pre_buffer`, pyarrow keeps all that it has read of the file.
+        file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        n_columns = len(file.schema_arrow) or 1
+        tables = [file.read()] if n_cells is None else file.iter_batches(max(n_cells // n_columns, 1))
+    for table in tables:
         frame: DataFrame = table.to_pandas()
         numbered = isinstance(frame.index, RangeIndex)  # else pandas restored it, but it is a column of the file
         yield frame.reset_index(drop=numbered, names=[name or "" for name in frame.index.names])
@@ -219,12 +223,13 @@ def write_table(
     kind = path.suffix.lower()
     if kind not in TABLES:
         raise FileError(f"Expected a name that ends in {', '.join(TABLES)}, got {path.name!r}.")
-    if kind == PARQUET:
-        with naming_extra("Writing Parquet tables"):
+    if kind in ARROW:
+        with naming_extra("Writing Parquet and Feather tables"):
             import pyarrow as pa
-            from pyarrow import parquet
+            from pyarrow import feather, parquet
         with atomic_write(path, "wb") as stream:
-            parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), stream)
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            parquet.write_table(table, stream) if kind == ".parquet" else feather.write_feather(table, stream)
         return
     with atomic_write(path) as stream:
         if kind in JSON_LINES:
