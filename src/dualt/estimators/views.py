@@ -29,6 +29,7 @@ from dualt.estimators.clean_count import calibrated_sample, clean_count, part_of
 from dualt.labels import Codes
 from dualt.results.fit import Fit
 from dualt.rng import stream
+from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power, likeliest_power
 from dualt.transition import clean_prior, early_posterior, softmax
@@ -57,7 +58,7 @@ class Voices(NamedTuple):
     @property
     def transition(self) -> Floats:
         """The matrix of the given label."""
-        return _as_rows(self.counts)
+        return normalize_counts(self.counts)
 
     @property
     def belief(self) -> float:
@@ -112,7 +113,7 @@ def views_scores(
 ) -> tuple[Codes, Floats, Codes, Floats]:
     """Return given labels, P(right), the likeliest class and its probability, by the pooled opinion of the models."""
     calibrated, labels = _calibrated(posterior)
-    heard = hear(calibrated, labels) if determined else None
+    heard = None if determined is False else hear(calibrated, labels)
     pooled = pooled_posterior(calibrated, labels, transition, heard)
     rows, suggested = np.arange(len(labels)), pooled.argmax(axis=1)
     return labels, pooled[rows, labels], suggested, pooled[rows, suggested]
@@ -137,7 +138,7 @@ def calibrate_members(members: Sequence[NDArray[Any]], labels: Codes) -> Members
 
 
 def _resample(counts: Floats, shift: Floats, share: float, rng: np.random.Generator) -> Floats:
-    rows = np.maximum(_as_rows(resample_counts(counts, rng)) + shift, 0)
+    rows = np.maximum(normalize_counts(resample_counts(counts, rng)) + shift, 0)
     return part_of(rows / rows.sum(axis=1, keepdims=True), share)
 
 
@@ -169,7 +170,7 @@ def hear(calibrated: Members, labels: Codes) -> Voices:
             logs = logs + np.log(_as_rows(_count(voice, majority)) + _LEAST**2).T[voice]
         posterior = softmax(logs)
         counts = _count(labels, posterior)
-        transition = _as_rows(counts)
+        transition = normalize_counts(counts)
     return Voices(posterior, counts, named)
 
 
@@ -197,7 +198,7 @@ def pooled_posterior(calibrated: Members, labels: Codes, transition: Floats, hea
     """Return P(true class | models, given label), the log-linear pool of three opinions: (n_samples, n_classes).
 
     Bayes' rule through T on the mean of the models; a weighted model with a matrix of its own (`_stacked`); and, where
-    the class is determined by the example, what the voices say (`heard`), as far as they are believed.
+    the class may be determined by the example, what the voices say (`heard`), as far as they are believed.
     """
     opinions = [(1.0, _bayes(calibrated, labels, transition)), (1.0, _stacked(calibrated, labels, transition))]
     if heard is not None:
