@@ -231,7 +231,8 @@ def tempered(logits: Array, voices: Codes, overlap: float) -> Array:
 def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], around: float) -> float:
     """Return the overlap with the largest Σ log Σ_y P(y) likelihood[y]; its logarithm has a normal prior.
 
-    It is at most 1, where any number of votes is worth one. A part has the logits of P(y) without overlap, the voices these rest on, and the likelihood of what is predicted.
+    It is at most 1, where any number of votes is worth one. A part has the logits of P(y) without overlap, the voices
+    these rest on, and the likelihood of what is predicted.
     """
 
     def loss(overlap: float) -> float:
