@@ -36,9 +36,14 @@ PROBLEMS = Path(os.environ.get("DUALT_SEVERAL_MODELS") or ROOT.parent / "shared"
 OVERLAPPING = ("overlap", "binary", "many")
 # Real labels of more than two classes.
 REAL_LABELS = ("cifar10n", "labelme", "hausa-news", "trec-rules")
-# Levels of confidence, and the disputed share from which the voices are not believed, to choose from; the first is what
-# `views` has, and 9 believes them always.
-CHOICES = ((5, 0.5), (1, 0.5), (3, 0.5), (8, 0.5), (5, 0.4), (5, 0.6), (5, 9.0))
+# Levels of confidence, EM steps, and the disputed share from which the voices are not believed, to choose from; the
+# first is what `views` has, 100 steps are convergence, and 9 believes the voices always.
+CHOICES = tuple(
+    {"LEVELS": levels, "TRANSITION_STEPS": steps, "DISPUTED": disputed}
+    for levels, steps, disputed in (
+        (5, 2, 0.5), (1, 2, 0.5), (3, 2, 0.5), (8, 2, 0.5), (5, 1, 0.5), (5, 4, 0.5), (5, 100, 0.5), (5, 2, 0.4), (5, 2, 0.6), (5, 2, 9)
+    )
+)  # fmt: skip
 
 
 def problems() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, np.ndarray]]:
@@ -72,6 +77,11 @@ def one_vs_rest(name: str, members: np.ndarray, given: np.ndarray, clean: np.nda
             )
 
 
+def name_of(choice: dict[str, Any]) -> str:
+    """Return the values of a choice, with commas."""
+    return ", ".join(f"{value:g}" for value in choice.values())
+
+
 def choose() -> None:
     """Print the error of T for each family where the class is determined, with constants chosen by the others."""
     records = []
@@ -81,17 +91,19 @@ def choose() -> None:
         n_classes = members.shape[2]
         happened = dualt.estimate_transition(np.eye(n_classes)[clean], given, "spade").transition
         found = {"default": dualt.estimate_transition(members.mean(axis=0), given).transition}
-        for levels, disputed in CHOICES:
-            with mock.patch.multiple(views, LEVELS=levels, DISPUTED=disputed):
-                found[f"{levels}, {disputed:g}"] = dualt.estimate_transition(members, given, determined=True).transition
+        for choice in CHOICES:
+            with mock.patch.multiple(views, **choice):
+                found[name_of(choice)] = dualt.estimate_transition(members, given, determined=True).transition
         errors = {name: np.abs(matrix - happened).sum() / n_classes for name, matrix in found.items()}
         records.append({"family": family, **errors})
     table = pd.DataFrame(records).groupby("family").mean()
-    settings = [f"{levels}, {disputed:g}" for levels, disputed in CHOICES]
+    settings = [name_of(choice) for choice in CHOICES]
     table["chosen"] = [table.drop(family)[settings].mean().idxmin() for family in table.index]
     table["left out"] = [own[own["chosen"]] for _, own in table.iterrows()]
     table.loc["mean"] = table.mean(numeric_only=True)
-    print(f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by levels of confidence and disputed share:\n")
+    print(
+        f"{len(records)} problems, {machine()}.\n\nΣ|T − T̂| / C by levels of confidence, EM steps and disputed share:\n"
+    )
     head("family", *settings, "chosen by the others", "left out", "default")
     for family, own in table.fillna({"chosen": ""}).iterrows():
         row(family, *(own[name] for name in settings), own["chosen"], own["left out"], own["default"])

@@ -4,9 +4,10 @@ From one classifier's probabilities and the labels, hard examples with even nois
 noise that grows with difficulty. Three voices that err independently given the true class identify the confusion
 matrix of each (Kruskal 1977; Dawid and Skene 1979); that of the given label is T.
 
-Only one step of their EM is taken, from the majority of the voices. Voices are not quite independent: all models are
-unsure of the same rows, and with more steps a rare class comes to mean "hard" (CIFAR-10N, one class against the rest:
-average precision .86 after one step, .78 at convergence).
+Their EM starts from the majority of the voices and is stopped early: after two steps for T, after one for the ranking.
+Voices are not quite independent, since all models are unsure of the same rows, and with more steps a rare class comes
+to mean "hard". On real labels, one class against the rest, the error of T is .166 after two steps and .197 at
+convergence, where a fifth of the lower ends no longer hold; average precision is .66 after one step, .64 and .59.
 
 References
 ----------
@@ -39,6 +40,8 @@ Members: TypeAlias = Sequence[NDArray[np.float32]]
 
 # A model's vote comes in this many levels of confidence, equally frequent: a sure vote counts more than an unsure one.
 LEVELS = 5
+# EM steps from the majority, for T and for the ranking.
+TRANSITION_STEPS, RANKING_STEPS = 2, 1
 # Several models that are not unanimous on this share of the rows say no more than one does.
 DISPUTED = 0.5
 # EM steps of the stacked model, which is stopped early because it fits noisy labels.
@@ -89,7 +92,7 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
         return clean_count(posterior, determined=False)
     calibrated, labels = _calibrated(posterior)
     counted, label_counts = clean_count(posterior, determined=True).transition, posterior.summary.label_counts
-    heard = hear(calibrated, labels)
+    heard = hear(calibrated, labels, TRANSITION_STEPS)
     voices, belief = heard.transition, heard.belief
     transition = belief * voices + (1 - belief) * counted
     prior = belief * heard.posterior.mean(axis=0) + (1 - belief) * clean_prior(counted, label_counts)
@@ -113,7 +116,7 @@ def views_scores(
 ) -> tuple[Codes, Floats, Codes, Floats]:
     """Return given labels, P(right), the likeliest class and its probability, by the pooled opinion of the models."""
     calibrated, labels = _calibrated(posterior)
-    heard = None if determined is False else hear(calibrated, labels)
+    heard = None if determined is False else hear(calibrated, labels, RANKING_STEPS)
     pooled = pooled_posterior(calibrated, labels, transition, heard)
     rows, suggested = np.arange(len(labels)), pooled.argmax(axis=1)
     return labels, pooled[rows, labels], suggested, pooled[rows, suggested]
@@ -153,22 +156,23 @@ def _least_rate(rate: float, named: Codes) -> float:
     return max(0.0, rate - apart - 1.96 * float(np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
 
 
-def hear(calibrated: Members, labels: Codes) -> Voices:
+def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
     """Return what the given label and the votes of calibrated models say about the true class.
 
-    How often a voice says what in each class is counted by the majority of all voices; Bayes' rule does the rest.
+    An EM step counts how often a voice says what in each class, and applies Bayes' rule; it starts from the majority.
     Votes are cast for the likeliest class, then once more for the likeliest clean class under the T that was found.
     """
     n_classes, named = calibrated[0].shape[1], np.stack([probs.argmax(axis=1) for probs in calibrated])
     transition: Floats | None = None
     for _ in range(2):
         voices = [labels, *(_votes(probs, transition) for probs in calibrated)]
-        majority = sum(np.eye(n_classes)[voice % n_classes] for voice in voices) + 0.01
-        majority /= majority.sum(axis=1, keepdims=True)
-        logs = np.log(majority.mean(axis=0))
-        for voice in voices:
-            logs = logs + np.log(_as_rows(_count(voice, majority)) + _LEAST**2).T[voice]
-        posterior = softmax(logs)
+        posterior = sum(np.eye(n_classes)[voice % n_classes] for voice in voices) + 0.01
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        for _ in range(n_steps):
+            logs = np.log(posterior.mean(axis=0))
+            for voice in voices:
+                logs = logs + np.log(_as_rows(_count(voice, posterior)) + _LEAST**2).T[voice]
+            posterior = softmax(logs)
         counts = _count(labels, posterior)
         transition = normalize_counts(counts)
     return Voices(posterior, counts, named)
