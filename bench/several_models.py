@@ -38,10 +38,11 @@ OVERLAPPING = ("overlap", "binary", "many")
 REAL_LABELS = ("cifar10n", "labelme", "hausa-news", "trec-rules")
 # Levels of confidence, EM steps, and the disputed share from which the voices are not believed, to choose from; the
 # first is what `views` has, 100 steps are convergence, and 9 believes the voices always.
-CHOICES = tuple(
-    {"LEVELS": levels, "TRANSITION_STEPS": steps, "DISPUTED": disputed}
-    for levels, steps, disputed in (
-        (5, 2, 0.5), (1, 2, 0.5), (3, 2, 0.5), (8, 2, 0.5), (5, 1, 0.5), (5, 4, 0.5), (5, 100, 0.5), (5, 2, 0.4), (5, 2, 0.6), (5, 2, 9)
+CHOICES: tuple[dict[str, Any], ...] = tuple(
+    {"LEVELS": 5, "TRANSITION_STEPS": 2, "DISPUTED": 0.5} | other
+    for other in (
+        {}, {"LEVELS": 1}, {"LEVELS": 3}, {"LEVELS": 8}, {"TRANSITION_STEPS": 1}, {"TRANSITION_STEPS": 4},
+        {"TRANSITION_STEPS": 100}, {"DISPUTED": 0.4}, {"DISPUTED": 0.6}, {"DISPUTED": 9.0},
     )
 )  # fmt: skip
 
