@@ -122,11 +122,12 @@ def fit_votes(
     elsewhere = partial(log_elsewhere, said, posterior, own_counts, own_counts.sum(axis=1), common)
     logits = judged(prior, elsewhere, said, n_classes)
     if overlap is None:
-        # Predict each vote from the other voices. Errors that all share do not show: votes can only raise the overlap.
-        overlap = max(OVERLAP, fit_overlap(partial(left_out, logits, voices, elsewhere, said), OVERLAP))
+        # Predict each vote from the other voices. Errors that all share do not show: votes can only raise the overlap,
+        # up to 1, where any number of them is worth one. Verified classes decide otherwise.
+        overlap = max(OVERLAP, fit_overlap(partial(left_out, logits, voices, elsewhere, said), OVERLAP, most=1.0))
         if audited is not None:
             checked = logits[audited[0]], voices[audited[0]], np.eye(n_classes)[audited[1]]
-            overlap = fit_overlap(lambda: [checked], overlap)
+            overlap = fit_overlap(lambda: [checked], overlap, most=5.0)
     least_rate = float(1 - pin(tempered(logits, voices, 0), truth).max(axis=1).mean())
     posterior = pin(tempered(logits, voices, overlap), truth)
     matrices, counts = pooled_matrices(own_counts, common).transpose(0, 2, 1), counts.transpose(0, 2, 1)
@@ -228,11 +229,10 @@ def tempered(logits: Array, voices: Codes, overlap: float) -> Array:
     return softmax(worth[:, None] * logits)
 
 
-def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], around: float) -> float:
+def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], around: float, most: float) -> float:
     """Return the overlap with the largest Σ log Σ_y P(y) likelihood[y]; its logarithm has a normal prior.
 
-    It is at most 1, where any number of votes is worth one. A part has the logits of P(y) without overlap, the voices
-    these rest on, and the likelihood of what is predicted.
+    A part has the logits of P(y) without overlap, the voices these rest on, and the likelihood of what is predicted.
     """
 
     def loss(overlap: float) -> float:
@@ -242,7 +242,7 @@ def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], aroun
             total -= np.log(np.maximum(predicted, _TINY)).sum()
         return float(total)
 
-    return float(minimize_scalar(loss, bounds=(0, 1), method="bounded").x)
+    return float(minimize_scalar(loss, bounds=(0, most), method="bounded").x)
 
 
 def blocks(said: Any, n_classes: int) -> Iterator[slice]:
