@@ -122,8 +122,8 @@ def fit_votes(
     elsewhere = partial(log_elsewhere, said, posterior, own_counts, own_counts.sum(axis=1), common)
     logits = judged(prior, elsewhere, said, n_classes)
     if overlap is None:
-        # Predict each vote from the other voices. Errors that all share do not show: votes can only raise the overlap,
-        # up to 1, where any number of them is worth one. Verified classes decide otherwise.
+        # Predict each vote from the other voices. Errors that all share do not show: votes only raise the overlap, and to
+        # at most 1, where any number of them is worth one. Verified classes may raise it further, or lower it.
         overlap = max(OVERLAP, fit_overlap(partial(left_out, logits, voices, elsewhere, said), OVERLAP, most=1.0))
         if audited is not None:
             checked = logits[audited[0]], voices[audited[0]], np.eye(n_classes)[audited[1]]
