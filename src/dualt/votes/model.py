@@ -122,8 +122,7 @@ def fit_votes(
     elsewhere = partial(log_elsewhere, said, posterior, own_counts, own_counts.sum(axis=1), common)
     logits = judged(prior, elsewhere, said, n_classes)
     if overlap is None:
-        # Predict each vote from the other voices. Errors that all share do not show: votes only raise the overlap, and to
-        # at most 1, where any number of them is worth one. Verified classes may raise it further, or lower it.
+        # Predict each vote from the others. Shared errors do not show, so votes only raise it, to 1: all are worth one.
         overlap = max(OVERLAP, fit_overlap(partial(left_out, logits, voices, elsewhere, said), OVERLAP, most=1.0))
         if audited is not None:
             checked = logits[audited[0]], voices[audited[0]], np.eye(n_classes)[audited[1]]
