@@ -155,6 +155,8 @@ def test_what_is_not_usable_is_refused(truth):
     assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
     assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
+    pd.read_csv("votes.csv").rename(columns={"id": "ticket"}).to_csv("tickets.csv", index=False)
+    assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")
     pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "stratum": [0, 1]}).to_csv("chosen.csv", index=False)
     assert "equal chances" in refused("votes", *LONG, "--verified", "chosen.csv")
 
