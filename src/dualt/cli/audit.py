@@ -50,7 +50,7 @@ def audit(
     from dualt.cli.inputs import is_raw, opened, warn_missing
 
     if more is None and output.exists():  # a person may have worked on it
-        raise InputError(f"There is a file {output} already. Add a batch to it with --more 100, or choose another name.")
+        raise InputError(f"There is a file {output} already. Add a batch with --more 100, or choose another name.")
     learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
     has_probs = probs is not None or bool(features) or is_raw(data, learning)
