@@ -85,7 +85,8 @@ def votes(
         steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
     elif verified is None:
         drawn = ["dualt", "audit", *words, *words_of(text=text, size=100), "-o", "audit.csv"]
-        steps[shlex.join(drawn)] = "check 100 items drawn at random, then add --verified audit.csv"
+        steps[shlex.join(drawn)] = "check 100 items drawn at random"
+        steps[again(None, "--verified", "audit.csv")] = "once its column 'true' is filled in"
     show_next(console(), steps, output, annotators, report)
 
 
