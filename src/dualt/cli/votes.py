@@ -127,8 +127,8 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     chosen = truth == "new" or ("stratum" in table.columns and table["stratum"].nunique() > 1)
     if what == "verified" and chosen:
         raise InputError(
-            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them by `dualt audit`, or pass"
-            " these by --settled."
+            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them with `dualt audit`, or pass"
+            " these with --settled."
         )
     rows = table[table[truth].astype(str) != ""]
     items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]

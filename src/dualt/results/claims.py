@@ -151,7 +151,7 @@ _NOTICES = {
     ),
     "off-diagonal-row": (
         "Examples of class {classes} are given another label more often than their own.",
-        "Look at these examples: too rare or too mixed to be learned? With your own probabilities, check their columns.",
+        "Look at these examples: too few or too mixed to learn? With your own probabilities, check their columns.",
     ),
     "other-shares": (
         "On average the probabilities have other class shares than the labels (they differ by {share_distance:.0%}).",
