@@ -131,7 +131,7 @@ def test_items_of_a_review_are_settled(truth):
     assert after["noise_rate"] < first["noise_rate"]
     assert after["noise_rate_interval"][1] == 1
     assert not {*after["next_items"]} & {*review.id}
-    assert "pass these by --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
+    assert "pass these with --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
 
 
 def test_the_page_shows_votes_and_annotators(truth, browser):
