@@ -60,7 +60,7 @@ def audit(
     earlier = None if more is None else _read_earlier(output, given)
     found = None
     if probs is not None or report is not None:
-        with opened(data, learning) as examples:
+        with opened(data, learning, options.Estimation()) as examples:
             found = examples.find_issues()
             reached = _reached(given[labelled], labelled, earlier, examples.posterior, found.transition_estimate)
     else:
