@@ -72,6 +72,14 @@ def test_all_of_few_labels_are_drawn(folder, options):
     assert sorted(int(row["index"]) for row in read_rows("some.csv")) == [*range(100)]
 
 
+@pytest.mark.parametrize("command", ["estimate", "issues"])
+def test_an_audit_that_is_not_filled_in_is_refused_before_models_are_fitted(folder, command):
+    write_rows("tickets.csv", [{"text": f"{'ab'[row % 2]} word", "queue": "xy"[row % 2]} for row in range(60)])
+    run("audit", "tickets.csv", "--label", "queue", "-o", "audit.csv")
+    said = run(command, "tickets.csv", "--label", "queue", "--verified", "audit.csv", code=2).stderr
+    assert said.startswith("error: Expected true labels in the column 'true'")
+
+
 def test_ids_come_along(folder):
     lines = [f"row{number},{label}" for number, label in enumerate(np.load("labels.npy"))]
     Path("table.csv").write_text("\n".join(["id,label", *lines]))

@@ -84,7 +84,8 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
 
 
 def test_an_audit_of_the_consensus_bounds_its_rate(truth):
-    run("votes", *LONG, "-o", "consensus.csv")
+    shown = run("votes", *LONG, "-o", "consensus.csv")
+    assert f"dualt votes {' '.join(LONG)} -o consensus.csv --verified audit.csv" in shown
     run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60,
         "-o", "audit.csv")  # fmt: skip
     audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
@@ -130,7 +131,7 @@ def test_items_of_a_review_are_settled(truth):
     assert after["noise_rate"] < first["noise_rate"]
     assert after["noise_rate_interval"][1] == 1
     assert not {*after["next_items"]} & {*review.id}
-    assert "pass these by --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
+    assert "pass these with --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
 
 
 def test_the_page_shows_votes_and_annotators(truth, browser):
@@ -155,6 +156,8 @@ def test_what_is_not_usable_is_refused(truth):
     assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
     assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
+    pd.read_csv("votes.csv").rename(columns={"id": "ticket"}).to_csv("tickets.csv", index=False)
+    assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")
     pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "stratum": [0, 1]}).to_csv("chosen.csv", index=False)
     assert "equal chances" in refused("votes", *LONG, "--verified", "chosen.csv")
 

@@ -104,8 +104,8 @@ def test_truth_values_are_numbers_or_words(no, yes, names):
     [
         (Decision(3, "a", "b", "row 7"), "example 3 to be labelled 'a' as in row 7 .* got 'no such row'"),
         (Decision(0, "b", "a", "row 7"), "example 0 to be labelled 'b' as in row 7 .* got 'a'"),
-        (Decision(0, "a", "z", "row 7"), "class among the labels, got 'z' in row 7"),
-        (Decision(0, "z", "a", "row 7"), "class among the labels, got 'z' in row 7"),
+        (Decision(0, "a", "z", "row 7"), "one of the classes 'a', 'b', got 'z' in row 7"),
+        (Decision(0, "z", "a", "row 7"), "one of the classes 'a', 'b', got 'z' in row 7"),
     ],
 )
 def test_decisions_for_other_labels_are_refused_with_the_line(decision, message):

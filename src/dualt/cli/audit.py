@@ -50,7 +50,7 @@ def audit(
     from dualt.cli.inputs import is_raw, opened, warn_missing
 
     if more is None and output.exists():  # a person may have worked on it
-        raise InputError(f"There is a file {output} already. Add a batch to it with --more, or choose another name.")
+        raise InputError(f"There is a file {output} already. Add a batch with --more 100, or choose another name.")
     learning = options.Learning(text, features)
     data = _data(labels, probs, label=label, classes=classes, id_column=id_column, n_jobs=n_jobs)
     has_probs = probs is not None or bool(features) or is_raw(data, learning)
@@ -60,7 +60,7 @@ def audit(
     earlier = None if more is None else _read_earlier(output, given)
     found = None
     if probs is not None or report is not None:
-        with opened(data, learning) as examples:
+        with opened(data, learning, options.Estimation()) as examples:
             found = examples.find_issues()
             reached = _reached(given[labelled], labelled, earlier, examples.posterior, found.transition_estimate)
     else:

@@ -32,7 +32,7 @@ def estimate(
     from dualt.cli.inputs import estimate_examples, opened
     from dualt.estimators import ESTIMATORS, comparable, estimate_posterior
 
-    with opened(data, learning, estimation.determined) as examples:
+    with opened(data, learning, estimation) as examples:
         chosen = estimate_examples(examples, estimation)
         names = comparable(examples.posterior.n_classes) if compare else ()
         others = {name: estimate_posterior(examples.posterior, name) for name in names if name != chosen.estimator}

@@ -94,7 +94,7 @@ def _show(found: dualt.audit.NoisyAccuracy) -> None:
         )
     elif found.bounds is not None:
         low, high = found.bounds
-        say(f"Accuracy between {low:.1%} and {high:.1%}, if the matrix is right: all that follows without an audit.")
+        say(f"Accuracy between {low:.1%} and {high:.1%}, if the matrix is right; an audit would say more.")
     say(f"Agreement with the given labels: {found.agreement:.1%} of {found.n_samples:,}.")
     if found.difference is not None and found.difference.interval is not None:
         low, high = (round(100 * limit, 1) + 0.0 for limit in found.difference.interval)  # no -0.0

@@ -64,11 +64,14 @@ class Examples:
 
 
 @contextmanager
-def opened(data: Data, learning: Learning, determined: bool | None = None) -> Iterator[Examples]:
+def opened(data: Data, learning: Learning, estimation: Estimation) -> Iterator[Examples]:
     """Open the data; within the block, progress is shown and the cluster of `--dask` is connected.
 
-    `determined` is whether an expert could always tell the class from the example; by default as the data suggest.
+    Labels of `--verified` are read first: models are not fitted for an audit that nobody has filled in.
     """
+    determined = estimation.determined
+    if estimation.verified is not None:
+        audit_of(read_sheet(estimation.verified))
     with progress() as advance, connected(data.dask) if data.dask else nullcontext():
         if learning.features or learning.group or is_raw(data, learning):
             examples = _learned(data, learning, advance)

@@ -56,7 +56,7 @@ def issues(
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     if export is not None:
         check_tool(export, output)
-    with opened(data, learning, estimation.determined) as examples:
+    with opened(data, learning, estimation) as examples:
         source: Any
         if transition is None:
             source = estimate_examples(examples, estimation)

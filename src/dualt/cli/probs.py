@@ -59,7 +59,7 @@ def probs(
     out.print(
         f"\nProbabilities of {len(found):,} rows and {len(found.class_names):,} classes, out of fold in"
         f" {content['folds']} folds, by {escape(str(content['model']))}."
-        f"\nThey agree with {found.agreement:.0%} of the labels.\n"
+        f"\nThey agree with {found.agreement:.0%} of the labels."
     )
     if data.is_dir() or output.suffix.lower() == ".npy":
         words = [str(output), str(data), *words_of(label=label, id=id_column)]

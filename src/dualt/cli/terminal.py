@@ -34,7 +34,7 @@ _LISTED = 12
 # Columns taken by a noise rate, and by a class name at least and at most.
 _RATE_WIDTH, _NAME_WIDTHS = 8, (4, 10)
 # Columns of a suspect label without its text.
-_ISSUE_WIDTH = 70
+_ISSUE_WIDTH = 72
 _SECONDS_BETWEEN_LINES = 10.0
 # The context of the command that runs.
 running: ContextVar[Any] = ContextVar("running")
@@ -253,7 +253,7 @@ def issues_table(found: dualt.LabelIssues, width: int = 120) -> Table:
     room = min(width - _ISSUE_WIDTH, 60)
     named, texts = [] if found.ids is None else ["id"], found.texts if room >= 20 else None
     said = [] if texts is None else ["text"]
-    table = plain_table("Most suspect", "row>", *named, "given", "right with>", "should be", "with>", *said)
+    table = plain_table("Most suspect", "row>", *named, "given", "likely right>", "should be", "likely>", *said)
     for row in found.indices[:_LISTED].tolist():
         given, suggested = found.given[row], found.suggested[row]
         likelier = _name(found.class_names[suggested]), f"{found.suggested_probability[row]:.1%}"

@@ -85,7 +85,8 @@ def votes(
         steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
     elif verified is None:
         drawn = ["dualt", "audit", *words, *words_of(text=text, size=100), "-o", "audit.csv"]
-        steps[shlex.join(drawn)] = "check 100 items drawn at random, then add --verified audit.csv"
+        steps[shlex.join(drawn)] = "check 100 items drawn at random"
+        steps[again(None, "--verified", "audit.csv")] = "once its column 'true' is filled in"
     show_next(console(), steps, output, annotators, report)
 
 
@@ -126,8 +127,8 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     chosen = truth == "new" or ("stratum" in table.columns and table["stratum"].nunique() > 1)
     if what == "verified" and chosen:
         raise InputError(
-            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them by `dualt audit`, or pass"
-            " these by --settled."
+            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them with `dualt audit`, or pass"
+            " these with --settled."
         )
     rows = table[table[truth].astype(str) != ""]
     items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, LabelsError
 from dualt.io.tables import read_table
 from dualt.issues.exchange import read_answers
-from dualt.labels import LabelCoder, as_label_array, is_missing, whole_values
+from dualt.labels import LabelCoder, as_label_array, is_missing, shorten, whole_values
 from dualt.rows.entry import positions, row_numbers
 from dualt.validation import class_name, index_of
 
@@ -136,8 +136,9 @@ def apply_review(
         for name in (decision.old, decision.new):
             if name not in codes:
                 raise LabelsError(
-                    f"Expected a class among the labels, got {name!r} in {decision.where} of the review. Pass the"
-                    " class names, in column order, that the report was made with."
+                    f"Expected one of the classes {shorten(coder.names)}, got {name!r} in {decision.where} of the"
+                    " review. Correct the spelling, or pass the review of these labels; a class that no example has yet"
+                    " needs class_names (--classes)."
                 )
         if row < 0 or current[row] != codes[decision.old]:
             now = "no such row" if row < 0 else "no label" if current[row] < 0 else coder.names[current[row]]

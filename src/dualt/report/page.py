@@ -172,7 +172,6 @@ def render_report(
         lists=lists,
         command=command,
         votes=votes,
-        level=f"{100 * level:g}%",
         version=__version__,
         numbers=Markup(script_json(content)),  # noqa: S704
         **_embedded(),

@@ -142,8 +142,8 @@ _NOTICES = {
         "Do not use the matrix: train a better classifier first.",
     ),
     "few-labels": (
-        f"Fewer than {_FEW_LABELS} rows are given the label {{classes}}.",
-        "Read those rows with their intervals, leave out classes without labels, or collect more.",
+        f"Fewer than {_FEW_LABELS} examples have the label {{classes}}.",
+        "Their rows of the matrix are uncertain. Collect more labels, or leave out classes that have none.",
     ),
     "class-never-predicted": (
         "No row has its largest probability in class {classes}.",
@@ -151,7 +151,7 @@ _NOTICES = {
     ),
     "off-diagonal-row": (
         "Examples of class {classes} are given another label more often than their own.",
-        "Look at its examples: too rare or too mixed to be learned? With your own probabilities, check their columns.",
+        "Look at these examples: too few or too mixed to learn? With your own probabilities, check their columns.",
     ),
     "other-shares": (
         "On average the probabilities have other class shares than the labels (they differ by {share_distance:.0%}).",

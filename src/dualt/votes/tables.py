@@ -153,8 +153,11 @@ def long_table(
     missing = [name for name in found if name not in votes.columns]
     if not missing:
         return votes[found].set_axis([*named], axis=1), None
-    if any(named.values()):
-        raise InputError(f"Expected a column {missing[0]!r}, got {', '.join(map(str, votes.columns))}.")
+    if any(named.values()) or missing == found[:1]:  # a table with annotators and labels has a row per vote
+        raise InputError(
+            f"Expected a column {missing[0]!r}, got {', '.join(map(str, votes.columns))}. Name the columns of item,"
+            " annotator and label."
+        )
     cells = votes.to_numpy(object)
     row, column = np.nonzero(~pd.isna(cells))
     values = {"item": votes.index[row], "annotator": votes.columns[column], "label": cells[row, column]}
