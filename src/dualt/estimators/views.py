@@ -77,6 +77,8 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     """T̂ = P(given label | true class), where the label and several models' votes are voices about the true class.
 
     The voices' matrix is weighted by how far they are believed (`Voices.belief`), the rest is `clean_count`'s.
+    The lower end of the claimed rate is that of the voices (`_least_rate`) or that of `clean_count` on the mean of the
+    models, whichever is higher.
 
     Parameters
     ----------
@@ -91,16 +93,17 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     if determined is False:
         return clean_count(posterior, determined=False)
     calibrated, labels = _calibrated(posterior)
-    counted, label_counts = clean_count(posterior, determined=True).transition, posterior.summary.label_counts
+    one, label_counts = clean_count(posterior, determined=True), posterior.summary.label_counts
     heard = hear(calibrated, labels, TRANSITION_STEPS)
     voices, belief = heard.transition, heard.belief
-    transition = belief * voices + (1 - belief) * counted
-    prior = belief * heard.posterior.mean(axis=0) + (1 - belief) * clean_prior(counted, label_counts)
+    transition = belief * voices + (1 - belief) * one.transition
+    prior = belief * heard.posterior.mean(axis=0) + (1 - belief) * clean_prior(one.transition, label_counts)
     rate = float(prior @ (1 - np.diagonal(transition)))
     least, share = _least_rate(rate, heard.named), 1.0
     if determined is None:
         shares = supported_shares(calibrated_sample(posterior), transition, posterior.n_jobs)
         least, share = min(least, shares.least * rate), shares.most
+    least = max(least, (one.rate_interval or (0.0,))[0])
     return Fit(
         part_of(transition, share),
         np.rint(heard.counts.sum(axis=1)).astype(np.int64),
