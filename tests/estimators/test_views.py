@@ -42,9 +42,9 @@ def test_independent_voices_find_the_matrix():
     assert np.abs(found.transition - happened(clean, given)).sum() / 3 < 0.06
     assert rate(found, given) == pytest.approx((clean != given).mean(), abs=0.02)
     claimed = dualt.estimate_transition(members, given, determined=True).noise_rate_interval()
-    assert claimed == dualt.estimate_transition(members.mean(axis=0), given).noise_rate_interval(), (
-        "models that disagree more often than labels look wrong: what their mean claims"
-    )
+    # These models contradict each other more often than labels look wrong, so it is their mean that claims.
+    alone = dualt.estimate_transition(members.mean(axis=0), given).noise_rate_interval()
+    assert claimed == pytest.approx(alone, abs=1e-3)
     assert 0 < claimed[0] < (clean != given).mean()
     assert (found.posterior.argmax(axis=1) == clean).mean() > 0.9
 
