@@ -71,7 +71,8 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
     assert (consensus[label].to_numpy() == truth[consensus[item]]).mean() > 0.95
     assert pd.read_csv("people.csv").sort_values("quality").name.tolist() == ["cy", "bob", "ann"]
     assert f"dualt apply-review consensus.csv --label {label} --id {item} suspects-review.csv" in page
-    run("issues", "consensus.csv", "--label", label, "--text", "text", "--id", item, "--top", 10, "-o", "found.csv")
+    learned = commands.run("issues", "consensus.csv", "--label", label, "--id", item, "--top", 10, "-o", "found.csv")
+    assert "Learning from 1 column: text (text)" in learned.stderr, "not from what the consensus says about its labels"
     found = pd.read_csv("found.csv").rename(columns={item: "id"})
     review = pd.DataFrame(
         {"index": found["index"], "id": found["id"], "old": found.given, "new": truth[found["id"]].to_numpy()}

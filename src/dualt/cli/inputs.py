@@ -363,8 +363,10 @@ def _columns_to_learn(table: Table, others: Sequence[str]) -> tuple[list[str], l
     import pandas as pd
 
     from dualt.crossfit.examples import learnable_columns
+    from dualt.votes.result import CONSENSUS_COLUMNS
 
-    named = [name for name in table.names or () if name not in (*others, *INDEX_COLUMNS)]
+    about = CONSENSUS_COLUMNS if {*CONSENSUS_COLUMNS} <= {*(table.names or ())} else ()  # about the label, not the row
+    named = [name for name in table.names or () if name not in (*others, *INDEX_COLUMNS, *about)]
     texts, features, ids = learnable_columns(pd.DataFrame({name: table.read_texts(name) for name in named}))
     if not texts and not features:
         raise InputError(f"Expected columns to learn from in {table.path}, got none beside {_listed(others)}.")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+# What `Votes.to_frame` says about each label: its probability, the number of votes, and the share that agrees.
+CONSENSUS_COLUMNS = ("probability", "votes", "agreement")
 # Annotators with fewer votes, and pairs with fewer in common, get no warning.
 _LEAST_VOTES = 20
 # Annotators with fewer checked votes get no interval; the others a 95 % one.
@@ -265,8 +267,8 @@ class Votes:
 
         item, _, vote = self.ballots[:3]
         agreed = np.bincount(item, vote == self.codes[item], minlength=len(self.items)) / np.maximum(self.n_votes, 1)
-        columns = {"item": self.items, "label": self.labels, "probability": self.probability}
-        return pd.DataFrame(columns | {"votes": self.n_votes, "agreement": agreed})
+        about = zip(CONSENSUS_COLUMNS, (self.probability, self.n_votes, agreed), strict=True)
+        return pd.DataFrame({"item": self.items, "label": self.labels, **dict(about)})
 
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
