@@ -165,20 +165,22 @@ def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
     An EM step counts how often a voice says what in each class, and applies Bayes' rule; it starts from the majority.
     Votes are cast for the likeliest class, then once more for the likeliest clean class under the T that was found.
     """
-    n_classes, named = calibrated[0].shape[1], np.stack([probs.argmax(axis=1) for probs in calibrated])
-    transition: Floats | None = None
+    n_rows, n_classes = calibrated[0].shape
+    rows, transition = np.arange(n_rows), None
     for _ in range(2):
         voices = [labels, *(_votes(probs, transition) for probs in calibrated)]
-        posterior = sum(np.eye(n_classes)[voice % n_classes] for voice in voices) + 0.01
+        posterior = np.full((n_rows, n_classes), 0.01)
+        for voice in voices:
+            posterior[rows, voice % n_classes] += 1
         posterior /= posterior.sum(axis=1, keepdims=True)
         for _ in range(n_steps):
-            logs = np.log(posterior.mean(axis=0))
+            logs = np.tile(np.log(posterior.mean(axis=0)), (n_rows, 1))
             for voice in voices:
-                logs = logs + np.log(_as_rows(_count(voice, posterior)) + _LEAST**2).T[voice]
+                logs += np.log(_as_rows(_count(voice, posterior)) + _LEAST**2).T[voice]
             posterior = softmax(logs)
         counts = _count(labels, posterior)
         transition = normalize_counts(counts)
-    return Voices(posterior, counts, named)
+    return Voices(posterior, counts, np.stack([probs.argmax(axis=1) for probs in calibrated]))
 
 
 def _votes(probs: NDArray[np.float32], transition: Floats | None) -> Codes:
