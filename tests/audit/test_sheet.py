@@ -71,7 +71,6 @@ def test_a_row_that_was_pasted_twice_counts_once(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda row: {**row, "stratum": row["index"]}, "equal chances"),
         (lambda row: {k: v for k, v in row.items() if k != "given"}, "the header index,given,true"),
     ],
 )

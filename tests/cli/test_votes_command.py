@@ -159,7 +159,7 @@ def test_what_is_not_usable_is_refused(truth):
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
     pd.read_csv("votes.csv").rename(columns={"id": "ticket"}).to_csv("tickets.csv", index=False)
     assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")
-    pd.DataFrame({"id": ["x1", "x2"], "true": ["cat", "dog"], "stratum": [0, 1]}).to_csv("chosen.csv", index=False)
+    pd.DataFrame({"id": ["x1", "x2"], "old": ["dog", "dog"], "new": ["cat", "dog"]}).to_csv("chosen.csv", index=False)
     assert "equal chances" in refused("votes", *LONG, "--verified", "chosen.csv")
 
 

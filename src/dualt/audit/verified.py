@@ -133,8 +133,6 @@ def read_sheet(path: str | Path) -> DataFrame:
     frame = frame[(frame["true"] != "") | ~frame["index"].duplicated(keep=False)]
     if frame.empty:
         raise InputError(f"Expected the rows of an audit below the header of {path}, got none.")
-    if "stratum" in frame and frame["stratum"].nunique() > 1:
-        raise InputError(f"Expected rows drawn with equal chances in {path}, got several strata. Draw a new audit.")
     bad = frame["index"][~frame["index"].str.fullmatch("[0-9]{1,15}")]
     if len(bad):
         at = bad.index[0] + 2

@@ -124,8 +124,7 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
         raise InputError(
             f"Expected the columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}."
         )
-    chosen = truth == "new" or ("stratum" in table.columns and table["stratum"].nunique() > 1)
-    if what == "verified" and chosen:
+    if what == "verified" and truth == "new":  # a review
         raise InputError(
             f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them with `dualt audit`, or pass"
             " these with --settled."
