@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dualt.errors import InputError
 from dualt.estimators._counts import resample_counts
@@ -194,7 +195,10 @@ def _votes(probs: NDArray[np.float32], transition: Floats | None) -> Codes:
 
 def _count(voice: Codes, posterior: Floats) -> Floats:
     """Return how often a voice says what in each class: (n_classes, n_classes · levels)."""
-    return np.stack([np.bincount(voice, own, posterior.shape[1]) for own in posterior.T])
+    n_rows, n_classes = posterior.shape
+    shape = max(n_classes, int(voice.max()) + 1), n_rows
+    said = sparse.csc_array((np.ones(n_rows), voice, np.arange(n_rows + 1)), shape=shape)
+    return np.asarray((said @ posterior).T)
 
 
 def _as_rows(counts: NDArray[Any]) -> Floats:
@@ -233,19 +237,22 @@ def _stacked(calibrated: Members, labels: Codes, transition: Floats) -> Floats:
     logs = np.stack([np.log(np.maximum(probs, np.float32(1e-4))) for probs in calibrated])
     chosen = _some_rows(len(labels), n_classes)
     some, given = logs[:, chosen], labels[chosen]
-    weights, bias = np.full(n_models, 1 / n_models), np.zeros(n_classes)
+    flat = some.reshape(n_models, -1)
+    weights, bias = np.full(n_models, 1 / n_models, np.float32), np.zeros(n_classes, np.float32)
     matrix = np.maximum(transition, _LEAST)
     for _ in range(_STACKED_STEPS):
-        clean = softmax(np.tensordot(weights, some, 1) + bias) * matrix.T[given]
+        model = softmax(np.tensordot(weights, some, 1) + bias)
+        clean = model * matrix.T[given]
         clean /= clean.sum(axis=1, keepdims=True)
         # A Newton step for the weights, with a unit ridge to their mean; then proportional fitting for the bias.
+        expected = some * model
+        means = expected.sum(axis=2)
+        slope = flat @ (clean - model).ravel() - (weights - 1 / n_models)
+        curvature = expected.reshape(n_models, -1) @ flat.T - means @ means.T
+        step = np.linalg.solve(curvature + (1 + _LEAST) * np.eye(n_models), slope)
+        weights = np.clip(weights + step, 0, 5).astype(np.float32)
         model = softmax(np.tensordot(weights, some, 1) + bias)
-        expected = np.einsum("nc,knc->kn", model, some)
-        slope = np.einsum("nc,knc->k", clean - model, some) - (weights - 1 / n_models)
-        curvature = np.einsum("inc,nc,jnc->ij", some, model, some, optimize=True) - expected @ expected.T
-        weights = np.clip(weights + np.linalg.solve(curvature + (1 + _LEAST) * np.eye(n_models), slope), 0, 5)
-        model = softmax(np.tensordot(weights, some, 1) + bias)
-        bias = bias + 0.9 * (np.log(clean.sum(axis=0) + 1) - np.log(model.sum(axis=0) + 1))
+        bias += 0.9 * (np.log(clean.sum(axis=0) + 1) - np.log(model.sum(axis=0) + 1))
         counts = _count(given, clean) + 1e-3  # no label is impossible
         matrix = counts / counts.sum(axis=1, keepdims=True)
     clean = softmax(np.tensordot(weights, logs, 1) + bias) * matrix.T[labels]
