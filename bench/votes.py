@@ -169,7 +169,9 @@ def crowdlab(problem: Problem) -> NDArray[np.float64]:
     return np.asarray(seen["found"][0])
 
 
-def scores(problem: Problem, posterior: NDArray[np.float64], quality: NDArray[np.float64] | None) -> dict[str, float]:
+def scores(
+    problem: Problem, posterior: NDArray[np.float64], quality: NDArray[np.float64] | None, least: float = np.nan
+) -> dict[str, float]:
     known = problem.known
     truth, chosen = problem.clean[known], posterior[known]
     rows, sure = np.arange(len(truth)), chosen.max(axis=1)
@@ -181,6 +183,7 @@ def scores(problem: Problem, posterior: NDArray[np.float64], quality: NDArray[np
         "log loss": float(-np.log(np.clip(chosen[rows, truth], 1e-4, 1)).mean()),
         "calibration": float(np.abs(np.bincount(place, sure - right, 10)).sum() / len(truth)),
         "rate error": float(abs((1 - sure.mean()) - (1 - right.mean()))),
+        "lower end holds": float(least <= 1 - right.mean()) if least == least else np.nan,
     }
     if quality is not None:
         share, n_votes = true_quality(problem)
@@ -204,7 +207,7 @@ def shares_right(problem: Problem, posterior: NDArray[np.float64]) -> NDArray[np
     return np.asarray(total / np.maximum(np.bincount(problem.who, minlength=n_people), 1))
 
 
-def ours(problem: Problem, *, classifier: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ours(problem: Problem, *, classifier: bool) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     items = np.arange(len(problem.clean))
     probs = pd.DataFrame(problem.probs, items) if classifier else None
     votes = dualt.combine_votes(problem.long(), probs, classes=[*range(problem.n_classes)])
@@ -212,7 +215,7 @@ def ours(problem: Problem, *, classifier: bool) -> tuple[NDArray[np.float64], ND
     posterior[np.asarray(votes.items, np.intp)] = votes.posterior
     quality = np.zeros(problem.who.max() + 1)
     quality[np.asarray(votes.annotators.name, np.intp)] = votes.annotators.quality
-    return posterior, quality
+    return posterior, quality, votes.noise_rate_interval[0]
 
 
 def compared(problem: Problem, size: int) -> Iterator[tuple[str, dict[str, float]]]:
@@ -350,7 +353,7 @@ def show(records: list[tuple[str, int, str, dict[str, float]]], methods: tuple[s
     cases = [case for case in cases if case[1] >= least]
     print(f"\nMeans at {least} votes or more:\n")
     head("", *methods)
-    for figure in ("accuracy", "log loss", "calibration", "rate error", "quality error"):
+    for figure in ("accuracy", "log loss", "calibration", "rate error", "lower end holds", "quality error"):
         values = [[by_case[case, method].get(figure, np.nan) for case in cases] for method in methods]
         row(figure, *(float(np.nanmean(own)) for own in values))
     people = [case for case in cases if "rules" not in case[0]]

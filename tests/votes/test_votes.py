@@ -127,6 +127,12 @@ def test_probabilities_are_matched_by_index_and_columns(long):
         dualt.combine_votes([[0, 4], [4, 4]], some)
 
 
+def test_a_single_vote_is_not_claimed_to_be_wrong():
+    disputed = [["yes", "no"], ["no", "yes"]] * 20
+    votes = dualt.combine_votes(disputed + [["yes", None], [None, "no"]] * 80)
+    assert votes.noise_rate_interval[0] <= len(disputed) / len(votes.items) < votes.noise_rate
+
+
 def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
     truth = np.array(long.attrs["truth"])
     plain = dualt.combine_votes(long)

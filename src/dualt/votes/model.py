@@ -53,7 +53,7 @@ class VotesFit(NamedTuple):
     counts: Array  # expected votes of each annotator by true class and vote
     common: Array  # (n_classes, n_classes): the matrix of all votes together
     shares: Array  # (n_classes,)
-    least_rate: float  # share of the consensus that is wrong if votes are independent given the class
+    least_rate: float  # wrong among items with several voices if these are independent, less a sampling error
     overlap: float
     temperature: float  # the classifier's τ, 0 without one
 
@@ -102,7 +102,7 @@ def fit_votes(
     log_probs = None if probs is None else np.log(np.clip(probs, 1e-6, 1))
     tau, bias = 1.0, np.zeros(n_classes)
     heard = np.clip((voices - 1) / (ENOUGH_VOICES - 1), 0, 1)[:, None]
-    # How often a class has the only vote on an item does not say how frequent it is.
+    # A single vote shows neither how frequent its class is nor that it is wrong.
     confirmed = ((voices > 1) | (truth >= 0)).astype(np.float64)
     for _ in range(max_iter):
         by_class, by_vote = class_totals(start, posterior, heard, confirmed, tally)
@@ -127,7 +127,8 @@ def fit_votes(
         if audited is not None:
             checked = logits[audited[0]], voices[audited[0]], np.eye(n_classes)[audited[1]]
             overlap = fit_overlap(lambda: [checked], overlap, most=5.0)
-    least_rate = float(1 - pin(tempered(logits, voices, 0), truth).max(axis=1).mean())
+    doubt = confirmed * (1 - pin(tempered(logits, voices, 0), truth).max(axis=1))
+    least_rate = max(0.0, float(doubt.sum() - 1.96 * np.sqrt(doubt @ (1 - doubt)))) / n_items
     posterior = pin(tempered(logits, voices, overlap), truth)
     matrices, counts = pooled_matrices(own_counts, common).transpose(0, 2, 1), counts.transpose(0, 2, 1)
     return VotesFit(posterior, matrices, counts, common, shares, least_rate, overlap, tau * (probs is not None))
@@ -136,8 +137,7 @@ def fit_votes(
 def rules_among(used: NDArray[Any]) -> NDArray[np.bool_]:
     """Annotators who give one class only, if most votes are theirs; `used` counts votes by annotator and class.
 
-    One class does not show a matrix, so rules have the common one. Among people, somebody with one class says nothing:
-    their rows are all alike.
+    One class shows no matrix, so rules have the common one. Among people, the rows of such a matrix are all alike.
     """
     one_class = ((used > 0).sum(axis=1) == 1) & (used.sum(axis=1) >= RULE_VOTES)
     return np.asarray(one_class & (used[one_class].sum() > used.sum() / 2))

@@ -139,7 +139,8 @@ class Votes:
     noise_rate : float
         Share of the consensus that is wrong, inside the interval.
     noise_rate_interval : (float, float)
-        The audit's; without one, high is 1. Low is at most the rate that independent votes would imply.
+        The audit's; without one, high is 1. Low is at most what independent votes would imply, less a sampling error;
+        items with a single vote count as right.
     """
 
     def __init__(
