@@ -32,7 +32,6 @@ from dualt.labels import as_text_array, look_alike, merge_labels, shorten
 from dualt.results import TransitionEstimate
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior, connected
-from dualt.rows.posterior import Block
 from dualt.validation import check_same_length
 
 _log = logging.getLogger(__name__)
@@ -198,23 +197,19 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     if len(models) > 1:
         if data.dask:
             raise InputError("Expected the probabilities of one model with --dask, got several.")
-        tables, labelled = zip(*(_whole(*model) for model in models), strict=True)
-        return as_posterior(tables, labelled[0], names, n_jobs=data.n_jobs, on_progress=on_progress)
+        other = next((n for n, (_, own) in enumerate(models) if own and header and own != header), 0)
+        if other:
+            shown = shorten(models[other][1] or ())
+            raise InputError(f"Expected the columns {shorten(header or ())} in {files[other]} too, got {shown}.")
+        tables = [[*zip(*(part[:2] for block in own for part in block.source()), strict=True)] for own, _ in models]
+        members, given = [np.concatenate(probs) for probs, _ in tables], np.concatenate(tables[0][1])
+        return as_posterior(members, given, names, n_jobs=data.n_jobs, on_progress=on_progress)
     if not data.dask:
         return NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
     posterior = NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress)
     if posterior.labelled is not None:
         raise LabelsError("Expected a label in every row with --dask, got rows without.")
     return DaskPosterior.of(posterior)
-
-
-def _whole(blocks: Sequence[Block], header: Sequence[str] | None) -> tuple[Any, NDArray[Any]]:
-    """Return the probabilities of all blocks, with the names of their columns if they have any, and the labels."""
-    import pandas as pd
-
-    probs, given = zip(*(part[:2] for block in blocks for part in block.source()), strict=True)
-    table = np.concatenate(probs)
-    return table if header is None else pd.DataFrame(table, columns=list(header)), np.concatenate(given)
 
 
 def read_texts(data: Data, learning: Learning, n_rows: int) -> list[str] | None:
@@ -238,7 +233,7 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     if not having:
         next(table_parts((tables or [sources])[0][0], name)).position(name)  # raises an error with those there are
     columns = [_read_texts(files, name) for files in having]
-    for column in columns:
+    for column in columns if folder is None else ():
         check_same_length(n_rows, len(column))
     first, *others = columns
     for other in others if name == data.id_column else ():
@@ -253,7 +248,8 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     # The rows of the probabilities are put in the order of the images that they name.
     files = _read_texts(having[0], data.id_column or FILE_COLUMN)
     rows = match_names(folder, io.read_class_folder(folder).files, files)
-    return [text for _, text in sorted(zip(rows, first, strict=True))]
+    texts = dict(zip(rows, first, strict=True))
+    return [texts.get(row, "") for row in range(n_rows)]
 
 
 def _read_texts(files: Sequence[Path], name: str) -> list[str]:

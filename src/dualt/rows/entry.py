@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError
-from dualt.labels import LabelCoder, as_label_array, is_missing, shorten
+from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rows.dask import DaskPosterior, is_dask, open_collections
 from dualt.rows.posterior import Block, NoisyPosterior, Progress, in_block
 from dualt.validation import (
@@ -112,10 +112,8 @@ def _stacked(given: Any) -> NDArray[np.float32]:
             )
         names = columns if names is None else names
         if columns is not None and list(columns) != list(names):
-            raise InputError(
-                f"Expected the classes of all models in one order, {shorten(names)}, got {shorten(columns)} from model"
-                f" {number} of {len(given)}."
-            )
+            of_all = f"model {number} of {len(given)}"
+            raise InputError(f"Expected the classes of all models in one order, got others from {of_all}.")
         same = next((other for other, known in enumerate(tables, start=1) if _are_copies(known, table)), None)
         if same is not None:
             raise InputError(
