@@ -197,12 +197,7 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     if len(models) > 1:
         if data.dask:
             raise InputError("Expected the probabilities of one model with --dask, got several.")
-        other = next((n for n, (_, own) in enumerate(models) if own and header and own != header), 0)
-        if other:
-            shown = shorten(models[other][1] or ())
-            raise InputError(f"Expected the columns {shorten(header or ())} in {files[other]} too, got {shown}.")
-        tables = [[*zip(*(part[:2] for block in own for part in block.source()), strict=True)] for own, _ in models]
-        members, given = [np.concatenate(probs) for probs, _ in tables], np.concatenate(tables[0][1])
+        members, given = _read_members(files, models)
         return as_posterior(members, given, names, n_jobs=data.n_jobs, on_progress=on_progress)
     if not data.dask:
         return NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
@@ -210,6 +205,17 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     if posterior.labelled is not None:
         raise LabelsError("Expected a label in every row with --dask, got rows without.")
     return DaskPosterior.of(posterior)
+
+
+def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    """Return the probabilities of each model, and the labels, which all of their files must have alike."""
+    parts = [[*zip(*(part[:2] for block in own for part in block.source()), strict=True)] for own, _ in models]
+    members, given = ([np.concatenate(some) for some in each] for each in zip(*parts, strict=True))
+    for path, (_, names), labels in zip(files, models, given, strict=True):
+        same_classes = names == models[0][1] or None in (names, models[0][1])
+        if not same_classes or labels.astype(str).tolist() != given[0].astype(str).tolist():
+            raise InputError(f"Expected the same classes and labels, in one order, in {files[0]} and {path}.")
+    return members, given[0]
 
 
 def read_texts(data: Data, learning: Learning, n_rows: int) -> list[str] | None:

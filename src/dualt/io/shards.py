@@ -80,10 +80,7 @@ class FileRows:
 
 
 def _image_order(table: Table, column: str, folder: Path) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
-    """Return the rows of a table in the order of the images in a folder, which one of its columns names, and labels.
-
-    An image without a row has row −1 and no label.
-    """
+    """Return the row of a table for each image in a folder, which a column names (−1: none), and their labels."""
     if column not in (table.names or ()):
         raise InputError(
             f"Expected a column of {table.path} that names the images of {folder}, got none called {column!r}."
