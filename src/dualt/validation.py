@@ -134,9 +134,7 @@ def check_probability_shape(table: NDArray[Any]) -> None:
 def check_same_length(n_probabilities: int, n_labels: int) -> None:
     """Refuse probabilities and labels of different length."""
     if n_probabilities != n_labels:
-        raise InputError(
-            f"Expected one label per row of probabilities, got {n_probabilities:,} rows and {n_labels:,} labels."
-        )
+        raise InputError(f"Expected one label per row, got {n_probabilities:,} rows and {n_labels:,} labels.")
 
 
 def check_features(features: Any, n_rows: int) -> NDArray[Any]:

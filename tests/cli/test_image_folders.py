@@ -71,7 +71,6 @@ def test_an_array_has_the_order_of_the_sorted_files(files):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines[:-1], "Expected one row of probs.csv for"),
         (lambda lines: [*lines, lines[1]], "got 2"),
         (lambda lines: [*lines, "cat/none.png,1,0,0"], "no file of that name"),
         (lambda lines: ["name,cat,dog,fox", *lines[1:]], "none called 'file'"),
@@ -81,6 +80,21 @@ def test_rows_that_do_not_fit_the_files_are_refused(files, change, message):
     lines = Path("probs.csv").read_text().splitlines()
     Path("probs.csv").write_text("\n".join(change(lines)) + "\n")
     assert message in " ".join(run("issues", "probs.csv", "pets", code=2).output.split())
+
+
+def test_an_image_without_a_row_is_left_out(files):
+    """As `dualt probs` leaves out those that cannot be read."""
+    whole = json.loads(run("issues", "probs.csv", "pets", "--json").stdout)
+    lines = Path("probs.csv").read_text().splitlines()
+    gone = whole["issues"].pop(0)["id"]
+    captions = [",caption", *(f",this is {line.split(',')[0]}" for line in lines[1:])]
+    joined = [line + more for line, more in zip(lines, captions, strict=True) if line.split(",")[0] != gone]
+    Path("probs.csv").write_text("\n".join(joined) + "\n")
+    result = run("issues", "probs.csv", "pets", "--text", "caption", "-o", "issues.csv", "--report", "page.html")
+    assert f"Images without a row in probs.csv are left out: '{gone}'" in result.stderr
+    found = read_rows("issues.csv")
+    assert {row["id"] for row in found} == {row["id"] for row in whole["issues"]}
+    assert all(row["text"] == f"this is {row['id']}" for row in found)
 
 
 def test_pictures_of_a_table_are_named_in_all_that_is_written(files):

@@ -199,6 +199,19 @@ def test_the_probabilities_of_several_models(tmp_path, monkeypatch):
     assert (clean != given)[[row["index"] for row in one["issues"]]].mean() > 0.9
     assert one["issues"][0]["id"] == f"n{one['issues'][0]['index']}"
     assert "file of LABELS" in refused("estimate", "both.npy")
+    (tmp_path / "in").mkdir()
+    for number, member in enumerate(members):  # in a folder, as tables with their own labels
+        columns = {"name": [f"n{row}" for row in range(300)], "p_0": member[:, 0], "p_1": member[:, 1], "y": given}
+        pd.DataFrame(columns).to_csv(f"in/p{number}.csv", index=False)
+    options[0] = "--report=page.html"
+    tables = json.loads(run("issues", "in/p0.csv, in/p1.csv", *options, "--text", "name").stdout)
+    assert [row["index"] for row in tables["issues"]] == [row["index"] for row in one["issues"]]
+    run("audit", "y.csv", "--label", "y", "--probs", "p0.npy, in/p1.csv", "--report", "audit.html", "-o", "audit.csv")
+    table = pd.read_csv("in/p1.csv")
+    table[::-1].to_csv("in/p1.csv", index=False)
+    assert "labels, in one order, in in/p0.csv and in/p1.csv" in refused("issues", "in/p0.csv,in/p1.csv", "--label=y")
+    table.assign(name=table["name"][::-1].to_numpy()).to_csv("in/p1.csv", index=False)
+    assert "same order in in/p1.csv and in/p0.csv" in refused("issues", "in/p0.csv,in/p1.csv", *options)
 
 
 def numbers(page):

@@ -75,6 +75,7 @@ def test_numbers_keep_their_dtype_and_the_input_is_untouched():
     [
         ([0, 1, 1], Decision(2, "dog", "cat", "row 2"), ["cat", "dog"], [0, 1, 0]),
         ([10, 20, 20], Decision(1, "20", "30", "row 2"), ["10", "20", "30"], [10, 30, 20]),  # values, not columns
+        ([0, 1, 1], Decision(2, "1.0", "0.0", "row 2"), None, [0, 1, 0]),  # a review that pandas has written
     ],
 )
 def test_names_are_put_into_numbered_labels(labels, decision, names, expected):

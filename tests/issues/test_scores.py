@@ -122,6 +122,15 @@ def test_budget_and_threshold():
     np.testing.assert_array_equal(np.sort(found.indices), np.flatnonzero(found.is_issue))
 
 
+def test_nothing_is_flagged_where_no_rate_can_be_claimed():
+    probs, labels = np.random.default_rng(0).dirichlet([1, 1], 100), np.array([0] * 99 + [1])
+    issues = dualt.find_label_issues(probs, labels)
+    assert issues.transition_estimate.doubt is not None
+    assert not issues.is_issue.any()
+    assert dualt.find_label_issues(probs, labels, top=5).is_issue.sum() == 5
+    assert dualt.find_label_issues(probs, labels, issues.transition).is_issue.any(), "a matrix that was given is used"
+
+
 def test_the_matrix_may_be_given_estimated_before_or_by_name():
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet(np.ones(3), 100), rng.integers(0, 3, 100)

@@ -91,13 +91,17 @@ def test_several_models_are_kept_and_their_mean_is_read():
 
 def test_models_that_do_not_fit_together_are_refused():
     members, given = RNG.dirichlet(np.ones(3), (2, 100)), GIVEN[:100]
-    with pytest.raises(InputError, match=r"same probabilities from models 0 and 2"):
+    with pytest.raises(InputError, match=r"same probabilities from models 1 and 3 of 3"):
         dualt.estimate_transition([members[0], members[1], 0.99 * members[0] + 0.01 * members[1]], given)
     dualt.estimate_transition([members[0], 0.8 * members[0] + 0.2 * members[1]], given)
-    with pytest.raises(InputError, match=r"from model 1, \(99, 3\)"):
+    with pytest.raises(InputError, match=r"from model 2 of 2, \(99, 3\)"):
         dualt.estimate_transition([members[0], members[1][:99]], given)
+    spoiled = members.copy()
+    spoiled[1, 7, 0] = np.nan
+    with pytest.raises(ProbabilitiesError, match=r"^In model 2 of 2: Expected finite probabilities, got nan at row 7"):
+        dualt.estimate_transition(spoiled, given)
     frames = [pd.DataFrame(one, columns=NAMES) for one in members]
-    with pytest.raises(InputError, match="one order, got others from model 1"):
+    with pytest.raises(InputError, match="one order, got others from model 2 of 2"):
         as_posterior([frames[0], frames[1][NAMES[::-1]]], NAMES[given])
     with pytest.raises(InputError, match="different indices"):
         as_posterior([frames[0], frames[1][::-1]], NAMES[given])

@@ -106,7 +106,7 @@ def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:
     """Return the labels and their probabilities, which `probs` names: a file or several, or columns of the labels."""
     if probs is None:
         return options.Data(labels, **named)
-    if glob.glob(str(probs)):  # noqa: PTH207
+    if all(glob.glob(str(file)) for file in options.Data(probs).files):  # noqa: PTH207
         return options.Data(probs, labels, **named)
     if probs.suffix.lower() in dualt.io.load.FORMATS or labels.suffix.lower() not in dualt.io.tables.TABLES:
         check_readable(probs)  # not a column, but a file that does not exist

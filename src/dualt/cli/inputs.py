@@ -97,7 +97,7 @@ def opened(data: Data, learning: Learning, estimation: Estimation) -> Iterator[E
 
 def is_raw(data: Data, learning: Learning) -> bool:
     """Return whether the data have no probabilities: images, texts, or one table with other columns."""
-    if data.labels is not None or data.columns is not None:
+    if data.labels is not None or data.columns is not None or len(data.files) > 1:
         return False
     if learning.text_columns or data.image_folder is not None:
         return True
@@ -169,26 +169,22 @@ def _given(data: Data, learning: Learning, advance: Any) -> Examples:
 
 def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPosterior:
     """Return the probabilities of one model, in one file or several, or of several models."""
-    members: Any = None
-    if "," in data.probs.name and not data.probs.exists():
-        members = [load_array(Path(name.strip())) for name in str(data.probs).split(",")]
-    elif data.probs.suffix.lower() == ".npy" and data.probs.is_file() and load_array(data.probs).ndim == 3:
-        members = load_array(data.probs)
-    if members is not None:
+    if data.probs.suffix.lower() == ".npy" and data.probs.is_file() and load_array(data.probs).ndim == 3:
         if data.labels is None or data.dask or data.columns:
-            raise InputError(
-                "Expected a file of LABELS beside the probabilities of several models, without --dask and --probs."
-            )
+            raise InputError("Expected a file of LABELS beside an array of several models, without --dask and --probs.")
         names = None if data.classes is None else io.load_class_names(data.classes)
         given = io.load_labels(data.labels, column=data.label, missing=True)
-        return as_posterior(members, given, names, n_jobs=data.n_jobs, on_progress=on_progress)
+        return as_posterior(load_array(data.probs), given, names, n_jobs=data.n_jobs, on_progress=on_progress)
     # Dask's workers look for the files from their own working folder.
-    probs, labels = (path.absolute() if data.dask and path else path for path in (data.probs, data.labels))
+    files, labels = data.files, data.labels
+    if data.dask:
+        files, labels = [path.absolute() for path in files], labels and labels.absolute()
     # With images, --id names the column of DATA that has their files.
     label = data.label if data.image_folder is None else data.id_column
     ignored = [name for name in (data.id_column, *learning.text_columns) if name]
     options: dict[str, Any] = {"columns": data.columns, "ignored": ignored, "keep": not data.dask}
-    blocks, header = io.open_shards(probs or data.probs, labels, label=label, **options)
+    models = [io.open_shards(path, labels, label=label, **options) for path in files]
+    blocks, header = models[0]
     names = header if data.classes is None else io.load_class_names(data.classes)
     moved = [
         name for name, own in zip(names or (), header or (), strict=False) if name != own and name in (header or ())
@@ -198,12 +194,28 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
             f"Expected the class names of {data.classes} in the order of the columns of {data.probs}"
             f" ({shorten(header or ())}), got {moved[0]!r} elsewhere. Leave --classes out: the columns have names."
         )
+    if len(models) > 1:
+        if data.dask:
+            raise InputError("Expected the probabilities of one model with --dask, got several.")
+        members, given = _read_members(files, models)
+        return as_posterior(members, given, names, n_jobs=data.n_jobs, on_progress=on_progress)
     if not data.dask:
         return NoisyPosterior.from_blocks(blocks, names, n_jobs=data.n_jobs, on_progress=on_progress)
     posterior = NoisyPosterior.from_blocks(blocks, names, on_progress=on_progress)
     if posterior.labelled is not None:
         raise LabelsError("Expected a label in every row with --dask, got rows without.")
     return DaskPosterior.of(posterior)
+
+
+def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    """Return the probabilities of each model, and the labels, which all of their files must have alike."""
+    parts = [[*zip(*(part[:2] for block in own for part in block.source()), strict=True)] for own, _ in models]
+    members, given = ([np.concatenate(some) for some in each] for each in zip(*parts, strict=True))
+    for path, (_, names), labels in zip(files, models, given, strict=True):
+        same_classes = names == models[0][1] or None in (names, models[0][1])
+        if not same_classes or labels.astype(str).tolist() != given[0].astype(str).tolist():
+            raise InputError(f"Expected the same classes and labels, in one order, in {files[0]} and {path}.")
+    return members, given[0]
 
 
 def read_texts(data: Data, learning: Learning, n_rows: int) -> list[str] | None:
@@ -220,21 +232,21 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     if name is None:
         return None
     folder = data.image_folder
-    sources = [source for source in dict.fromkeys((data.labels, data.probs)) if source and source != folder]
+    sources = [source for source in dict.fromkeys((data.labels, *data.files)) if source and source != folder]
     found = [[file for file in io.find_shards(source) if file.suffix.lower() in TABLES] for source in sources]
     tables = [files for files in found if files]
     having = [files for files in tables if name in (next(table_parts(files[0], name)).names or ())]
     if not having:
         next(table_parts((tables or [sources])[0][0], name)).position(name)  # raises an error with those there are
     columns = [_read_texts(files, name) for files in having]
-    for column in columns:
+    for column in columns if folder is None else ():
         check_same_length(n_rows, len(column))
     first, *others = columns
     for other in others if name == data.id_column else ():
         row = next((row for row, (one, two) in enumerate(zip(other, first, strict=True)) if one != two), None)
         if row is not None:
             raise InputError(
-                f"Expected the same ids in the same order in {data.probs} and {data.labels}, got"
+                f"Expected the same ids in the same order in {' and '.join(map(str, reversed(sources)))}, got"
                 f" {other[row][:80]!r} and {first[row][:80]!r} at row {row}. Sort both by {name!r}."
             )
     if folder is None:
@@ -242,7 +254,8 @@ def read_column(data: Data, name: str | None, n_rows: int) -> list[str] | None:
     # The rows of the probabilities are put in the order of the images that they name.
     files = _read_texts(having[0], data.id_column or FILE_COLUMN)
     rows = match_names(folder, io.read_class_folder(folder).files, files)
-    return [text for _, text in sorted(zip(rows, first, strict=True))]
+    texts = dict(zip(rows, first, strict=True))
+    return [texts.get(row, "") for row in range(n_rows)]
 
 
 def _read_texts(files: Sequence[Path], name: str) -> list[str]:

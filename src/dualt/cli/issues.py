@@ -105,7 +105,8 @@ def _next_steps(
     if not learning.merge_labels and dualt.labels.look_alike(found.class_names)[0]:
         return {again(None, "--merge-labels"): "with labels that look alike as one class"}
     if not len(found.indices):
-        labels, probs = data.labels or data.probs, None if data.labels is None else data.probs
+        labels = data.labels or data.files[0]
+        probs = None if labels == data.probs else data.probs
         words = words_of(label=data.label, id=data.id_column, probs=probs or data.columns, classes=data.classes)
         step = shlex.join(["dualt", "audit", str(labels), *words, "-o", "audit.csv"])
         return {step: "draw some labels to check by hand, to be sure"}
@@ -120,7 +121,7 @@ def _page_options(data: Data, examples: Examples, found: dualt.LabelIssues, show
     from dualt.cli.inputs import read_column
     from dualt.issues.scores import second_likeliest
 
-    posterior, columns, labels = examples.posterior, examples.columns, data.labels or data.probs
+    posterior, columns, labels = examples.posterior, examples.columns, data.labels or data.files[0]
     if show is not None:
         columns = {name: read_column(data, name, posterior.n_given) or [] for name in map(str.strip, show.split(","))}
     doubtful = found.indices[~found.probably_wrong[found.indices]][: dualt.report.page.MAX_LISTED]

@@ -144,6 +144,12 @@ class Data:
     dask: Annotated[str | None, Option(help="Dask cluster that reads the files: tcp://host:8786, or local.")] = None
 
     @property
+    def files(self) -> list[Path]:
+        """The probabilities, those of several models by name: "probs.npy,second.npy"."""
+        names = [str(self.probs)] if self.probs.exists() else str(self.probs).split(",")
+        return [Path(name.strip()) for name in names]
+
+    @property
     def image_folder(self) -> Path | None:
         """The folder of images, if the labels are a folder per class."""
         folder = self.labels or self.probs

@@ -20,7 +20,7 @@ from dualt.io.image_folder import FILE_COLUMN, is_class_folder, match_names, rea
 from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, is_large, open_table, table_parts
 from dualt.io.tables import TABLES
-from dualt.labels import as_label_array, as_text_array, is_missing
+from dualt.labels import as_label_array, as_text_array, is_missing, shorten
 from dualt.rows.posterior import Block, in_block
 from dualt.validation import check_probability_shape, check_same_length, scale_rounded
 
@@ -48,27 +48,27 @@ class FileRows:
     def __call__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, ...] | None]]:
         """Yield (probabilities, labels, the class names that a header has): a large table in parts, `.npy` mapped."""
         is_table, apart, end = self.path.suffix.lower() in TABLES, None, 0
-        if self.labels is not None or not is_table:
+        folder = self.labels if is_table and self.labels is not None and is_class_folder(self.labels) else None
+        if folder is None and (self.labels is not None or not is_table):
             apart = load_labels(self.labels or self.path, column=self.label, missing=True)
-        for probs, own, names in self._read_table() if is_table else [(load_array(self.path), None, None)]:
+        for probs, own, names in self._read_table(folder) if is_table else [(load_array(self.path), None, None)]:
             start, end = end, end + len(probs)
             labels: Any = own if apart is None else apart[start:end]
             yield probs, as_label_array(labels, missing=True) if len(labels) else labels, names
         check_same_length(end, end if apart is None else len(apart))
 
-    def _read_table(self) -> Iterator[tuple[NDArray[Any], Any, tuple[str, ...] | None]]:
-        """Yield (probabilities, labels if they are in a column, class names)."""
-        folder = self.labels if self.labels is not None and is_class_folder(self.labels) else None
+    def _read_table(self, folder: Path | None) -> Iterator[tuple[NDArray[Any], Any, tuple[str, ...] | None]]:
+        """Yield (probabilities, labels if they are in a column or the folders of images, class names)."""
         own_label = self.label if self.labels is None else None
         named = own_label or next(iter(self.ignored), None)
         for table in table_parts(self.path, named) if folder is None else [open_table(self.path, named)]:
             left_out = {*self.ignored, own_label or ""}
             order: Any = slice(None)
+            labels = None if own_label is None else table.read_column(own_label)
             if folder is not None:
                 column = self.label or FILE_COLUMN
-                order = _image_order(table, column, folder)
+                order, labels = _image_order(table, column, folder)
                 left_out.add(column)
-            labels = None if own_label is None else table.read_column(own_label)
             if own_label is not None and self.textual:
                 labels = as_text_array(table.read_texts(own_label))
             places, names = choose_columns(table, left_out, self.columns)
@@ -79,8 +79,8 @@ class FileRows:
             yield probs, labels, names
 
 
-def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:
-    """Return the rows of a table in the order of the images in a folder, which one of its columns names."""
+def _image_order(table: Table, column: str, folder: Path) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
+    """Return the row of a table for each image in a folder, which a column names (−1: none), and their labels."""
     if column not in (table.names or ()):
         raise InputError(
             f"Expected a column of {table.path} that names the images of {folder}, got none called {column!r}."
@@ -89,13 +89,15 @@ def _image_order(table: Table, column: str, folder: Path) -> NDArray[np.intp]:
     images = read_class_folder(folder)
     rows = np.array(match_names(folder, images.files, table.read_texts(column)), np.intp)
     counts = np.bincount(rows, minlength=len(images.files))
-    if (counts != 1).any():
-        at = int(np.argmax(counts != 1))
-        raise InputError(
-            f"Expected one row of {table.path} for {images.files[at]}, got {counts[at]}. If that image cannot be read,"
-            f" take it out of {folder}."
-        )
-    return np.argsort(rows)
+    if (counts > 1).any():
+        at = int(np.argmax(counts > 1))
+        raise InputError(f"Expected one row of {table.path} for {images.files[at]}, got {counts[at]}.")
+    absent = [images.files[at] for at in np.flatnonzero(counts == 0)]
+    if absent:
+        _warn_once("Images without a row in %s are left out: %s", table.path, shorten(absent))
+    order = np.full(len(counts), -1)
+    order[rows] = np.arange(len(rows))
+    return order, np.where(order < 0, "", images.labels)
 
 
 def is_sharded(path: str | Path) -> bool:

@@ -129,6 +129,8 @@ def apply_review(
     coder = LabelCoder.for_labels(array[there], len(class_names), class_names)
     # A review writes bools as True and False or as 1 and 0, like the data that it was made from.
     codes = {name: code for names in (coder.numbers or (), coder.names) for code, name in enumerate(names)}
+    if array.dtype.kind in "iuf":  # pandas writes a column of numbers as floats if a cell of it is empty
+        codes = {f"{name}.0": code for name, code in codes.items()} | codes
     current = np.full(len(array), -1, np.intp)
     current[there] = coder.encode(array[there])
     rows = _locate(decisions, len(array), ids, row_numbers(index_of(labels)))

@@ -139,7 +139,7 @@ _NOTICES = {
     ),
     "weak-classifier": (
         "{doubt}.",
-        "Do not use the matrix: train a better classifier first.",
+        "Do not use the matrix: train a better classifier first. Labels are flagged only if you say how many (top).",
     ),
     "few-labels": (
         f"Fewer than {_FEW_LABELS} examples have the label {{classes}}.",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, LabelsError
 from dualt.labels import LabelCoder, as_label_array, is_missing
 from dualt.rows.dask import DaskPosterior, is_dask, open_collections
-from dualt.rows.posterior import Block, NoisyPosterior, Progress
+from dualt.rows.posterior import Block, NoisyPosterior, Progress, in_block
 from dualt.validation import (
     ClassNames,
     align_labels,
@@ -97,24 +97,29 @@ def _stacked(given: Any) -> NDArray[np.float32]:
     """Return the probabilities of several models as one array, checked to be of the same rows and classes."""
     tables: list[NDArray[Any]] = []
     names: Any = None
-    for number, probs in enumerate(given):
-        table, columns = as_probability_table(probs)
-        with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
-            table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
-        check_probability_chunk(table, 0)
+    for number, probs in enumerate(given, start=1):
+        try:
+            table, columns = as_probability_table(probs)
+            with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
+                table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
+            check_probability_chunk(table, 0)
+        except InputError as error:
+            raise in_block(error, f"model {number} of {len(given)}") from None
         if tables and table.shape != tables[0].shape:
             raise InputError(
                 "Expected several models' probabilities of the same rows and classes, got shape"
-                f" {tables[0].shape} and, from model {number}, {table.shape}."
+                f" {tables[0].shape} and, from model {number} of {len(given)}, {table.shape}."
             )
         names = columns if names is None else names
         if columns is not None and list(columns) != list(names):
-            raise InputError(f"Expected the classes of all models in one order, got others from model {number}.")
-        same = next((other for other, known in enumerate(tables) if _are_copies(known, table)), None)
+            of_all = f"model {number} of {len(given)}"
+            raise InputError(f"Expected the classes of all models in one order, got others from {of_all}.")
+        same = next((other for other, known in enumerate(tables, start=1) if _are_copies(known, table)), None)
         if same is not None:
             raise InputError(
-                f"Expected models that differ, got nearly the same probabilities from models {same} and {number}."
-                " Leave one out, or use another kind of model: errors that both share would look like wrong labels."
+                f"Expected models that differ, got nearly the same probabilities from models {same} and {number} of"
+                f" {len(given)}. Leave one out, or use another kind of model: errors that both share would look like"
+                " wrong labels."
             )
         tables.append(table)
     return np.stack(tables).astype(np.float32, copy=False)
