@@ -93,6 +93,44 @@ def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
 
 
+def test_a_question_of_several_is_chosen_by_its_name(tmp_path):
+    """Label Studio has a result per control; Argilla 1 a response per person, Argilla 2 also as flat columns."""
+    said = {"ann": ["tech", "yes"], "bob": ["bill", "no"]}
+    controls = [{"completed_by": who, "result": [
+        {"from_name": name, "value": {"choices": [one]}} for name, one in zip(("queue", "urgent"), both, strict=True)
+    ] + [{"from_name": "note", "value": {"text": ["…"]}}]} for who, both in said.items()]  # fmt: skip
+    people = [{"user_id": who, "values": {"queue": {"value": both[0]}, "urgent": {"value": both[1]}}}
+              for who, both in said.items()]  # fmt: skip
+    flat = {"queue.responses": ["tech", "bill"], "queue.responses.users": [*said], "urgent.responses": ["yes", "no"],
+            "urgent.responses.users": [*said], "urgent.responses.status": ["submitted", "draft"]}  # fmt: skip
+    for record in (
+        {"id": 0, "data": {"text": "…"}, "annotations": controls},
+        {"id": None, "external_id": 0, "fields": {"text": "…"}, "responses": people},
+        {"id": 0, "text": "…", "queue.suggestion": None, **flat},
+    ):
+        (tmp_path / "export.json").write_text(json.dumps([record]))
+        with pytest.raises(InputError, match=r"one question in .*, got queue, urgent. Name one"):
+            dualt.combine_votes(tmp_path / "export.json")
+        found = dualt.votes.read_votes(tmp_path / "export.json", "queue")
+        assert found[["item", "annotator", "queue", "text"]].to_numpy().tolist() == [
+            [0, "ann", "tech", "…"], [0, "bob", "bill", "…"]
+        ]  # fmt: skip
+        assert dualt.combine_votes(tmp_path / "export.json", label="queue").class_names == ("bill", "tech")
+
+
+def test_a_table_with_the_words_of_a_tool_stays_a_table(tmp_path):
+    """Judged answers, with their text in a column that Prodigy and Argilla use otherwise."""
+    rows = [{"item": 0, "annotator": who, "label": said, "answer": "Paris", "responses": ["a", "b"], "annotations": 2}
+            for who, said in (("ann", "pass"), ("bob", "fail"))]  # fmt: skip
+    (tmp_path / "votes.json").write_text(json.dumps(rows))
+    assert dualt.combine_votes(tmp_path / "votes.json").class_names == ("fail", "pass")
+    with pytest.raises(InputError, match=r"names or numbers as votes .*, got \[\['a', 'b'\]"):
+        dualt.combine_votes(tmp_path / "votes.json", label="responses")
+    (tmp_path / "votes.json").write_text(json.dumps([{"data": {}, "annotations": [1, 2]}]))
+    with pytest.raises(InputError, match=r"Expected tasks in .*votes\.json as a labelling tool exports them"):
+        dualt.combine_votes(tmp_path / "votes.json")
+
+
 def test_what_prodigy_rejects_and_what_is_shown_of_a_task(tmp_path):
     """Options that are rejected are no vote; one class that is rejected is a vote against it."""
     task = {"text": "…", "price": 2, "meta": {"a": 1}, "_view_id": "choice", "_annotator_id": "ann", "answer": "reject"}

@@ -97,7 +97,7 @@ def _read(
     from dualt.io.table_columns import Table, choose_columns
     from dualt.votes.tables import COLUMNS
 
-    votes, about, learned = dualt.votes.read_votes(data), None, [] if text is None else [text]
+    votes, about, learned = dualt.votes.read_votes(data, columns["label"]), None, [] if text is None else [text]
     item = columns["item"] or next((name for name in COLUMNS["item"] if name in votes.columns), None)
     if text or features:
         if item is None:

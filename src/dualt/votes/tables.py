@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -140,7 +141,7 @@ def long_table(
     import pandas as pd
 
     if isinstance(votes, (str, Path)):
-        votes = read_votes(votes)
+        votes = read_votes(votes, label)
     elif hasattr(votes, "to_pandas"):
         votes = votes.to_pandas()
     elif not isinstance(votes, pd.DataFrame):
@@ -168,7 +169,10 @@ def _factorized(column: Any) -> tuple[Codes, list[Any]]:
     """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int."""
     import pandas as pd
 
-    codes, values = pd.factorize(np.asarray(column, dtype=object))
+    try:
+        codes, values = pd.factorize(np.asarray(column, dtype=object))
+    except TypeError:
+        raise InputError(f"Expected names or numbers as votes and annotators, got {str([*column])[:60]}….") from None
     return codes, [int(one) if isinstance(one, (float, np.integer)) and one == int(one) else one for one in values]
 
 
@@ -180,8 +184,11 @@ def _sorted(values: list[Any]) -> list[Any]:
         return sorted(values, key=str)
 
 
-def read_votes(path: str | Path) -> DataFrame:
-    """Return a table of votes, or an export of Label Studio, Argilla or Prodigy as one, with what each item shows."""
+def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
+    """Return a table of votes, or an export of Label Studio, Argilla or Prodigy as one, with what each item shows.
+
+    `label` chooses a question of an export that has several, and names its column; by default that is "label".
+    """
     import pandas as pd
 
     path = Path(path)
@@ -190,56 +197,78 @@ def read_votes(path: str | Path) -> DataFrame:
         return read_table(path)
     text = read_text(path, limit=1 << 40)
     try:
-        records = json.loads(text) if ending == ".json" else [json.loads(line) for line in text.splitlines() if line]
-    except ValueError as error:
+        records = (
+            json.loads(text) if ending == ".json" else [json.loads(line) for line in text.split("\n") if line.strip()]
+        )
+    except (RecursionError, ValueError) as error:
         raise InputError(f"Expected JSON in {path}, got {error}.") from None
     if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
         raise InputError(f"Expected a list of tasks in {path}, as labelling tools export them.")
-    rows = [row for number, record in enumerate(records) for row in _votes_of(record, number)]
-    if not rows:
-        raise InputError(f"Expected tasks that somebody labelled in {path}, got none.")
-    return pd.DataFrame(rows)
+    try:
+        found = [vote for number, record in enumerate(records) for vote in _votes_of(record, number)]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"Expected tasks in {path} as a labelling tool exports them, got others.") from None
+    if not found:
+        raise InputError(f"Expected a class that somebody chose in {path}, got none. Texts and regions are no classes.")
+    asked = [*dict.fromkeys(question for question, _, _ in found if question is not None)]
+    if len(asked) > 1 and label not in asked:
+        raise InputError(f"Expected one question in {path}, got {', '.join(asked)}. Name one as the column of labels.")
+    column = label if label in asked else "label"
+    return pd.DataFrame([
+        row if question is None else row | {column: _single(said, row["item"])}
+        for question, said, row in found if question in (None, label) or len(asked) == 1
+    ])  # fmt: skip
 
 
-def _votes_of(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    """Yield the votes of one task; a record of no labelling tool is a row of a table."""
-    if "annotations" in record:
+def _votes_of(record: dict[str, Any], number: int) -> Iterator[tuple[str | None, Any, dict[str, Any]]]:
+    """Yield question, answer and what else is known for the votes of a task; None for a row of a plain table."""
+    if "annotations" in record and "data" in record:
         yield from _label_studio(record, number)
-    elif "responses" in record:
+    elif ("responses" in record and "fields" in record) or any(name.endswith(".responses") for name in record):
         yield from _argilla(record, number)
-    elif "answer" not in record:
-        yield record
+    elif record.get("answer") not in ("accept", "reject", "ignore"):
+        yield None, None, record
     elif record["answer"] != "ignore":  # Prodigy
-        label = _single(record.get("accept", record.get("label")), number)
+        said = record.get("accept", record.get("label"))
         if record["answer"] != "accept":
-            label = None if "accept" in record else f"not {label}"
+            said = None if "accept" in record else f"not {said}"
         who = record.get("_annotator_id", record.get("_session_id"))
         item = record.get("_input_hash", record.get("text", number))
-        yield _shown(record) | {"item": item, "annotator": who, "label": label}
+        yield "label", said, _shown(record) | {"item": item, "annotator": who}
 
 
-def _label_studio(task: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def _label_studio(task: dict[str, Any], number: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     for annotation in task["annotations"]:
         who = annotation.get("completed_by")
         who = who.get("email", who.get("id")) if isinstance(who, dict) else who
-        chosen = [one.get("value", {}).get("choices", []) for one in annotation.get("result", [])]
-        if chosen and not annotation.get("was_cancelled"):
-            vote = {"item": task.get("id", number), "annotator": who, "label": _single(chosen[0], number)}
-            yield _shown(task.get("data")) | vote
+        for one in () if annotation.get("was_cancelled") else annotation.get("result") or ():
+            if chosen := one.get("value", {}).get("choices"):
+                about = _shown(task["data"]) | {"item": task.get("id", number), "annotator": who}
+                yield one.get("from_name", "label"), chosen, about
 
 
-def _argilla(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    for answer in next(iter((record["responses"] or {}).values()), []):
-        if answer.get("status", "submitted") == "submitted":
-            vote = {"annotator": answer.get("user_id"), "label": _single(answer["value"], number)}
-            yield _shown(record.get("fields")) | {"item": record.get("id", number)} | vote
+def _argilla(record: dict[str, Any], number: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    said = record.get("responses") or {}
+    if isinstance(said, list):  # of Argilla 1: one per person, with the answers to all questions
+        answers = [(question, one | value) for one in said for question, value in (one.get("values") or {}).items()]
+    else:
+        answers = [(question, one) for question, several in said.items() for one in several]
+    for name in record:
+        if name.endswith(".responses"):  # of `to_list(flatten=True)`: a column each for answers, people and status
+            columns = (record.get(key) or () for key in (name, f"{name}.users", f"{name}.status"))
+            rows = (dict(zip(("value", "user_id", "status"), row, strict=False)) for row in zip_longest(*columns))
+            answers += [(name.removesuffix(".responses"), one) for one in rows]
+    item = next(one for one in (record.get("id"), record.get("external_id"), number) if one is not None)
+    for question, answer in answers:
+        if (answer.get("status") or "submitted") == "submitted":
+            yield question, answer["value"], _shown(record.get("fields", record)) | {
+                "item": item, "annotator": answer.get("user_id")
+            }  # fmt: skip
 
 
-def _single(chosen: Any, number: int) -> Any:
+def _single(chosen: Any, item: Any) -> Any:
     if isinstance(chosen, list) and len(chosen) > 1:
-        raise LabelsError(
-            f"Expected one class per vote, got {chosen} in task {number + 1}: multi-label is not supported."
-        )
+        raise LabelsError(f"Expected one class per vote, got {chosen} in task {item}: multi-label is not supported.")
     return next(iter(chosen), None) if isinstance(chosen, list) else chosen
 
 
