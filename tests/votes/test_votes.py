@@ -93,6 +93,26 @@ def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
 
 
+def test_numbers_in_a_file_are_the_same_votes_as_in_memory(tmp_path, caplog):
+    """A data frame with gaps writes whole numbers as floats; below zero somebody abstained."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.integers(0, 3, (60, 3)), columns=[*"abc"])
+    wide["b"] = wide["b"].where(wide.index % 4 > 0)
+    wide.assign(c=wide["c"].where(wide.index % 5 > 0, -1)).to_csv(tmp_path / "wide.csv", index_label="id")
+    long = wide.reset_index(names="id").melt("id", var_name="worker", value_name="label")
+    long.to_csv(tmp_path / "long.csv", index=False)
+    plain = dualt.combine_votes(wide.assign(c=wide["c"].where(wide.index % 5 > 0)))
+    same(
+        dualt.combine_votes(pd.read_csv(tmp_path / "wide.csv", dtype=str, keep_default_na=False, index_col="id")), plain
+    )
+    assert dualt.combine_votes(tmp_path / "long.csv").class_names == ("0", "1", "2")
+    assert not caplog.messages
+    dualt.combine_votes(long.assign(label=long["label"] - 1))
+    assert caplog.messages == [
+        f"{(long['label'] == 0).sum()} votes below zero are left out: such numbers are no votes."
+    ]
+
+
 def test_a_question_of_several_is_chosen_by_its_name(tmp_path):
     """Label Studio has a result per control; Argilla 1 a response per person, Argilla 2 also as flat columns."""
     said = {"ann": ["tech", "yes"], "bob": ["bill", "no"]}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -28,6 +30,8 @@ COLUMNS = {
 
 # Columns with fewer votes may have labels of their own by chance.
 _LEAST_VOTES = 20
+_WHOLE, _BELOW_ZERO = re.compile(r"|-?[0-9]+(\.0)?"), re.compile(r"-[0-9]+")
+_log = logging.getLogger(__name__)
 
 
 class Ballots(NamedTuple):
@@ -60,13 +64,16 @@ def as_ballots(
     import pandas as pd
 
     long, rows = long_table(votes, item, annotator, label)
-    label_codes, labels = _factorized(long["label"])
-    said = [one != "" and not (isinstance(one, int) and one < 0) for one in labels]
+    label_codes, labels = _factorized(long["label"], whole=True)
+    said = [one != "" and not _BELOW_ZERO.fullmatch(str(one)) for one in labels]
     there = np.append(said, False)[label_codes]  # a missing value has the code -1
     if not there.any():
         raise LabelsError("Expected at least one vote, got none.")
+    if rows is None and (left_out := ~there & (label_codes >= 0) & (long["label"] != "")).any():
+        _log.warning("%s votes below zero are left out: such numbers are no votes.", f"{left_out.sum():,}")
     long, label_codes = long[there], label_codes[there]
-    names = _class_names([one for one, is_vote in zip(labels, said, strict=True) if is_vote], classes, shape)
+    found = {str(one): one for one, is_vote in zip(labels, said, strict=True) if is_vote}
+    names = _class_names([*found.values()], classes, shape)
     codes = {str(name): code for code, name in enumerate(names)}  # "1" and 1 are the same class
     vote = np.array([codes.get(str(one), -1) for one in labels])[label_codes]
     if (vote < 0).any():
@@ -95,9 +102,9 @@ def as_ballots(
     if (place < 0).any():
         unknown = long["item"].iloc[int(np.argmax(place < 0))]
         raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown}.")
-    who, found = _factorized(long["annotator"])
-    people = pd.Index(_sorted(found))
-    who = people.get_indexer(pd.Index(found))[who]
+    who, different = _factorized(long["annotator"])
+    people = pd.Index(_sorted(different))
+    who = people.get_indexer(pd.Index(different))[who]
     if rows is not None:
         _check_columns(who, vote, people.to_numpy(), len(names))
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
@@ -165,14 +172,19 @@ def long_table(
     return pd.DataFrame(values), votes.index.to_numpy()
 
 
-def _factorized(column: Any) -> tuple[Codes, list[Any]]:
-    """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int."""
+def _factorized(column: Any, *, whole: bool = False) -> tuple[Codes, list[Any]]:
+    """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int.
+
+    With `whole`, texts that all are whole numbers have no decimals: data frames with gaps write 1 as '1.0'.
+    """
     import pandas as pd
 
     try:
         codes, values = pd.factorize(np.asarray(column, dtype=object))
     except TypeError:
         raise InputError(f"Expected names or numbers as votes and annotators, got {str([*column])[:60]}….") from None
+    if whole and all(_WHOLE.fullmatch(one) for one in values if isinstance(one, str)):
+        values = [one.partition(".")[0] if isinstance(one, str) else one for one in values]
     return codes, [int(one) if isinstance(one, (float, np.integer)) and one == int(one) else one for one in values]
 
 
