@@ -63,7 +63,7 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
                 "--report", "page.html", "--next", 10)  # fmt: skip
     page = Path("page.html").read_text(encoding="utf-8")
     assert (least := re.search(r"of the consensus looks wrong \((at least \d+ %)", shown))
-    assert f"labels look wrong ({least[1]})" in page  # rounded down in both
+    assert f"of the consensus looks wrong ({least[1]})" in page
     assert "Errors that the annotators share do not show." in page
     assert f"dualt audit consensus.csv --label {label} --id {item} --text text --size 100" in shown
     consensus = pd.read_csv("consensus.csv")
@@ -111,6 +111,15 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
         assert found["noise_rate"] == pytest.approx(expected)
     assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
     assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
+
+
+def test_a_class_that_wins_no_item_may_be_learned_beside(truth):
+    votes = pd.read_csv("votes.csv")
+    votes.loc[votes.index[votes["id"].duplicated(keep=False)][0], "class"] = "eel"
+    votes.to_csv("votes.csv", index=False)
+    found = json.loads(run("votes", *LONG, "--text", "text", "-o", "consensus.csv", "--json"))
+    assert found["class_names"] == ["cat", "dog", "eel", "owl"]
+    assert "eel" not in {*pd.read_csv("consensus.csv")["class"]}
 
 
 def test_texts_may_be_in_a_table_of_their_own(truth):

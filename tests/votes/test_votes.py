@@ -325,12 +325,19 @@ def test_single_votes_ties_and_repeated_votes():
     assert again.labels.tolist() == ["y", "x"]
 
 
+def test_classes_that_differ_by_case_only_are_named():
+    notices = dualt.combine_votes([["Cat", "cat "], ["dog", "dog"], ["Cat", "n/a"]]).warnings
+    assert [str(one).partition(".")[0] for one in notices] == [
+        "The classes 'Cat', 'cat ' differ only by case, accents or blanks", "The classes 'n/a' look like missing votes"
+    ]  # fmt: skip
+
+
 def test_what_cannot_be_combined_is_refused(long, tmp_path):
     (tmp_path / "rows.json").write_text("[1, 2]")
     with pytest.raises(InputError, match=r"a list of tasks in .*rows\.json"):
         dualt.combine_votes(tmp_path / "rows.json")
     one = long.drop_duplicates("item")
-    with pytest.raises(InputError, match=r"got one vote on each.*probs=.*verified="):
+    with pytest.raises(InputError, match=r"got one vote on each.*probs .*verified "):
         dualt.combine_votes(one)
     assert dualt.combine_votes(one, verified={0: "cat", 1: "dog"}).labels[0] == "cat"
     with pytest.raises(LabelsError, match=r"got 'bird', the vote of \w+ on item"):

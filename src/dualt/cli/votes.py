@@ -154,12 +154,11 @@ def _learned(
     """Return out-of-fold probabilities of models trained on the consensus of the votes."""
     import pandas as pd
 
-    try:
+    ballots = dualt.votes.tables.as_ballots(table, **columns)
+    labels = pd.Series(ballots.classes[ballots.vote], ballots.items[ballots.item])
+    if labels.index.has_duplicates:  # else one vote on each item is all there is to learn
         first = dualt.combine_votes(table, **columns)
         labels = pd.Series(first.labels, first.items)
-    except InputError:  # one vote on each item is all there is to learn
-        ballots = dualt.votes.tables.as_ballots(table, **columns)
-        labels = pd.Series(ballots.classes[ballots.vote], ballots.items[ballots.item])
     missing = labels.index.difference(about.index)
     if len(missing):
         raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
@@ -167,7 +166,8 @@ def _learned(
         found = dualt.cross_fit(
             about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance
         )
-    return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
+    probs = pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
+    return probs.reindex(columns=[*map(str, ballots.classes)], fill_value=0.0)  # some class may win no item
 
 
 def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command: str) -> None:
@@ -207,14 +207,11 @@ def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
 
 
 def _show(found: dualt.Votes) -> None:
-    percent, rounded_down = dualt.results.claims.percent, dualt.results.claims.rounded_down
-    out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
-    at_least = f"at least {percent(rounded_down(low, found.noise_rate))}"
-    between = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
+    out, ballots, n_checked = console(), found.ballots, len(found.audited[0])
+    checked = f", {n_checked:,} of them verified" if n_checked else ""
     out.print(
-        f"\n[bold]About {percent(found.noise_rate)} of the consensus looks wrong[/]"
-        f" ({at_least if high >= 1 else between})   [dim]{len(ballots.item):,} votes of"
-        f" {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
+        f"\n[bold]{dualt.results.claims.headline(found.consensus)}[/]   [dim]{len(ballots.item):,} votes of"
+        f" {len(ballots.annotators):,} annotators on {len(found.items):,} items{checked}[/]\n"
     )
     people = found.annotators.sort_values(["votes", "name"], ascending=[False, True])
     table = plain_table("", "annotator", "votes>", "quality>", "worst confusion")

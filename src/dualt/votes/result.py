@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.stats import poisson
 
 from dualt.errors import InputError, LabelsError
-from dualt.labels import Codes
+from dualt.labels import Codes, look_alike
 from dualt.results import Notice
 from dualt.results.claims import wilson
 from dualt.results.estimate import TransitionEstimate
@@ -90,8 +90,8 @@ def combine_votes(
     known = np.concatenate([chosen[0], audited[0]]), np.concatenate([chosen[1], audited[1]])
     if table is None and not len(known[0]) and np.bincount(ballots.item).max() < 2:
         raise InputError(
-            "Expected items with two votes or more, got one vote on each, which cannot show who is right. Pass probs="
-            " (a classifier's out-of-fold probabilities) or verified= (some true classes), or collect second votes."
+            "Expected items with two votes or more, got one vote on each, which cannot show who is right. Pass probs"
+            " (a classifier's out-of-fold probabilities) or verified (some true classes), or collect second votes."
         )
     fit = partial(fit_votes, *ballots[:3], *map(len, ballots[3:6]), probs=table)
     # The audit judges a consensus that has not seen it; then all that is known is used.
@@ -291,11 +291,16 @@ def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Float
 def _notices(votes: Votes) -> Iterator[Notice]:
     _, who, vote, _, names, classes, n_repeated = votes.ballots
     if n_repeated:
-        message = f"{n_repeated:,} votes are second ones of the same annotator on the same item."
+        message = f"Votes that repeat one of the same annotator on the same item: {n_repeated:,}."
         yield Notice("repeated", message, "The last one counts.")
+    alike, missing = look_alike(votes.class_names)
+    kinds = "differ only by case, accents or blanks", "look like missing votes"
+    for names_alike, kind in [*((group, kinds[0]) for group in alike), *([(missing, kinds[1])] if missing else [])]:
+        message = f"The classes {', '.join(map(repr, names_alike))} {kind}."
+        yield Notice("look-alike", message, "Correct the votes: they are taken as classes of their own.")
     used = np.bincount(who * len(classes) + vote, minlength=len(names) * len(classes)).reshape(len(names), -1)
     rules, n_votes = rules_among(used), used.sum(axis=1)
-    advice = "Check 100 random items and pass them as verified=."
+    advice = "Check 100 items drawn at random, and pass them as verified."
     if votes.fit.temperature > 0 and rules.any() and not len(votes.audited[0]):
         message = (
             f"A classifier can learn rules with their errors: far more than {votes.noise_rate:.0%} of the consensus may"
