@@ -87,8 +87,8 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
 def test_an_audit_of_the_consensus_bounds_its_rate(truth):
     shown = run("votes", *LONG, "-o", "consensus.csv")
     assert f"dualt votes {' '.join(LONG)} -o consensus.csv --verified audit.csv" in shown
-    run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60,
-        "-o", "audit.csv")  # fmt: skip
+    drawn = run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60, "-o", "audit.csv")
+    assert drawn.splitlines()[1:] == [" dualt votes VOTES --verified audit.csv"]
     audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
     audit.assign(true=truth[audit.id].to_numpy()).to_csv("audit.csv", index=False)
     found = json.loads(run("votes", *LONG, "--verified", "audit.csv", "--json"))
