@@ -106,13 +106,14 @@ def _next_command(data: options.Data, probs: Path | None, has_probs: bool, sheet
     """Return the command that takes the labels checked in `sheet`."""
     from dualt.votes.result import CONSENSUS_COLUMNS
 
-    path, without = data.labels or data.probs, ["-o", "--json"]
+    path = data.labels or data.probs
     is_table = path.suffix.lower() in dualt.io.tables.TABLES and path.is_file()
     if is_table and {*CONSENSUS_COLUMNS} <= {*(next(dualt.io.table_columns.table_parts(path)).names or ())}:
         return shlex.join(["dualt", "votes", "VOTES", "--verified", sheet])  # they say more of the votes
+    first, without = None if has_probs else "PROBS", ["-o", "--json"]
     if data.labels is not None:  # `dualt estimate` takes files of probabilities first
-        return again("estimate", "--verified", sheet, first=str(probs), without=[*without, "--probs"])
-    return again("estimate", "--verified", sheet, first=None if has_probs else "PROBS", without=without)
+        first, without = str(probs), [*without, "--probs"]
+    return again("estimate", "--verified", sheet, first=first, without=without)
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:

@@ -17,12 +17,12 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.files import atomic_write, read_text
+from dualt.files import atomic_write
+from dualt.io.tables import read_records
 from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
 
 ANSWER = "new"
-_ANY_SIZE = 1 << 40
 Row = Mapping[str, Any]
 
 
@@ -90,15 +90,7 @@ TOOLS: dict[str, Callable[[Row, Row, Path | None], dict[str, Any]]] = {
 
 def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each answered task, from 1, and its `index`, `example`, `old` and `new`."""
-    text = read_text(path, limit=_ANY_SIZE)
-    try:
-        is_list = path.suffix.lower() == ".json"
-        tasks = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"Cannot read {path} as JSON: {error}.") from None
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise InputError(f"Expected a list of tasks in {path}, each an object, got something else.")
-    for number, task in enumerate(tasks, start=1):
+    for number, task in enumerate(read_records(path), start=1):
         known = next((part for part in (task.get("data"), task.get("metadata")) if isinstance(part, dict)), task)
         if known.get("index") is None or known.get("old") is None:
             raise InputError(

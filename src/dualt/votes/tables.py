@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
@@ -14,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError
-from dualt.files import read_text
-from dualt.io.tables import JSON_LINES, read_table
+from dualt.io.tables import JSON_LINES, read_records, read_table
 from dualt.labels import Codes
 
 if TYPE_CHECKING:
@@ -206,18 +204,9 @@ def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
     import pandas as pd
 
     path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in (".json", *JSON_LINES):
+    if path.suffix.lower() not in (".json", *JSON_LINES):
         return read_table(path)
-    text = read_text(path, limit=1 << 40)
-    try:
-        records = (
-            json.loads(text) if ending == ".json" else [json.loads(line) for line in text.split("\n") if line.strip()]
-        )
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"Expected JSON in {path}, got {error}.") from None
-    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-        raise InputError(f"Expected a list of tasks in {path}, as labelling tools export them.")
+    records = read_records(path)
     try:
         found = [vote for number, record in enumerate(records) for vote in _votes_of(record, number)]
     except (AttributeError, KeyError, TypeError, ValueError):
