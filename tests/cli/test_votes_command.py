@@ -149,10 +149,12 @@ def test_the_page_shows_votes_and_annotators(truth, browser):
     page = browser.new_page()
     page.goto(Path("page.html").resolve().as_uri())
     page.locator(".notes li").first.wait_for()
-    assert all(
-        re.match(r"(ann|bob|cy) \(right \d+% of the time\): ", note)
-        for note in page.locator(".notes li").all_inner_texts()
-    )
+    notes = page.locator(".notes li").all_inner_texts()
+    assert re.match(r"Classifier: \w+ \(\d+%\)$", notes[0])
+    assert all(re.match(r"(ann|bob|cy) \(right \d+% of the time\): ", note) for note in notes[1:])
+    assert page.locator(".card dt").first.inner_text() == "Consensus"
+    assert page.locator(".tools label:visible").all_inner_texts()[1].startswith("Consensus"), "no groups: all doubtful"
+    assert "label" not in page.locator("main").inner_text().lower().replace("--label", "")
     page.locator("#annotators summary").first.click()
     assert page.locator("#annotators details[open] tbody tr").count() == 3
     assert page.locator("#annotators details").count() == 3

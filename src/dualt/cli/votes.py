@@ -179,6 +179,10 @@ def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command
     second = {int(row): (int(others[row].argmax()), float(others[row].max())) for row in np.flatnonzero(listed)}
     notes: dict[int, list[str]] = {row: [] for row in second}
     quality = found.annotators.quality.to_numpy()
+    if found.probs is not None:  # the voice that no annotator gave
+        for row, said in notes.items():
+            best = int(found.probs[row].argmax())
+            said.append(f"Classifier: {found.class_names[best]} ({found.probs[row, best]:.0%})")
     for row, who, vote in zip(*found.ballots[:3], strict=True):
         if listed[row]:
             giver = f"{found.ballots.annotators[who]} (right {quality[who]:.0%} of the time)"

@@ -101,7 +101,7 @@ def combine_votes(
         overlap = found.overlap
         del found  # two sets of matrices would be too many
         found = fit(verified=known, overlap=overlap)
-    return Votes(ballots, found, unverified, audited, known[0])
+    return Votes(ballots, found, unverified, audited, known[0], table)
 
 
 def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
@@ -143,10 +143,12 @@ class Votes:
     """
 
     def __init__(
-        self, ballots: Ballots, fit: VotesFit, unverified: Floats, audited: tuple[Codes, Codes], known: Codes
-    ) -> None:
+        self, ballots: Ballots, fit: VotesFit, unverified: Floats, audited: tuple[Codes, Codes], known: Codes,
+        probs: Floats | None,
+    ) -> None:  # fmt: skip
         self.ballots, self.fit = ballots, fit
         self.unverified, self.audited, self.known = unverified, audited, known  # unverified: the posterior before
+        self.probs = probs
         self.items: NDArray[Any] = ballots.items
         self.class_names = tuple(map(str, ballots.classes))
         self.posterior = fit.posterior
