@@ -144,6 +144,18 @@ def test_items_of_a_review_are_settled(truth):
     assert "pass these with --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
 
 
+def test_names_that_look_like_formulas_come_back_from_audits_and_reviews(truth):
+    votes = pd.read_csv("votes.csv")
+    votes.assign(**{"class": "=" + votes["class"], "id": "@" + votes["id"]}).to_csv("votes.csv", index=False)
+    run("votes", *LONG, "-o", "consensus.csv")
+    run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60, "-o", "audit.csv")
+    audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
+    assert audit.given.str.startswith("'=").all(), "as the page's download has them"
+    assert "Expected a class in the column 'true' of audit.csv" in refused("votes", *LONG, "--verified", "audit.csv")
+    audit.assign(true=audit.given + " ").to_csv("audit.csv", index=False)
+    assert json.loads(run("votes", *LONG, "--verified", "audit.csv", "--json"))["noise_rate_interval"][1] < 0.1
+
+
 def test_the_page_shows_votes_and_annotators(truth, browser):
     run("votes", *LONG, "--text", "text", "--report", "page.html", "--next", 10)
     page = browser.new_page()

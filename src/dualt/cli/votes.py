@@ -117,7 +117,7 @@ def _read(
 
 def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> dict[Any, str]:
     """Return the true class by item; an index is the row of the consensus, which `combine` makes."""
-    table = dualt.io.read_table(path)
+    table = dualt.io.read_table(path, guarded=True)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
     if truth is None or name is None:
@@ -129,9 +129,14 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
             f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them with `dualt audit`, or pass"
             " these with --settled."
         )
-    rows = table[table[truth].astype(str) != ""]
+    table[truth] = table[truth].astype(str).str.strip()
+    rows = table[table[truth] != ""]
+    if rows.empty:
+        raise InputError(
+            f"Expected a class in the column {truth!r} of {path} for the items that were checked, got none."
+        )
     items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]
-    return dict(zip(items, rows[truth].astype(str), strict=True))
+    return dict(zip(items, rows[truth], strict=True))
 
 
 def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
