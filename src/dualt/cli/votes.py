@@ -205,12 +205,11 @@ def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command
 
 
 def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
-    people = found.annotators.astype(object).where(found.annotators.notna(), None)
     return {
         "n_items": len(found.items), "n_votes": len(found.ballots.item), "class_names": list(found.class_names),
         "noise_rate": found.noise_rate, "noise_rate_interval": list(found.noise_rate_interval),
-        "annotators": people.astype({"name": str}).to_dict("records"), "next_items": [str(name) for name in chosen],
-        "consensus_transition": found.consensus.transition.tolist(),
+        "annotators": found.annotators.astype({"name": str}).to_dict("records"),
+        "next_items": [str(name) for name in chosen], "consensus_transition": found.consensus.transition.tolist(),
         "warnings": [{"code": one.code, "message": one.message, "advice": one.advice} for one in found.warnings],
     }  # fmt: skip
 

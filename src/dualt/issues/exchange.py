@@ -21,6 +21,7 @@ from dualt.files import atomic_write
 from dualt.io.tables import read_records
 from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
+from dualt.votes.tables import answers_of
 
 ANSWER = "new"
 Row = Mapping[str, Any]
@@ -106,17 +107,13 @@ def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, known | {ANSWER: answers[0]}
 
 
-def _answers(task: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every class that somebody chose, in whichever form."""
+def _answers(task: dict[str, Any]) -> Iterator[str]:
+    """Yield every class that somebody chose, in whichever form; JSON-MIN and CSV have it in a column."""
+    column = task.get(ANSWER)
     try:
-        for annotation in task.get("annotations") or ():
-            for part in () if annotation.get("was_cancelled") else annotation.get("result") or ():
-                if part.get("from_name", ANSWER) == ANSWER:
-                    yield from part["value"]["choices"]
-        for response in (task.get("responses") or {}).get(ANSWER) or ():
-            yield response["value"]
+        chosen = [said for question, said, _ in answers_of(task, 0) if question == ANSWER]
     except (AttributeError, KeyError, TypeError):
         raise InputError(f"Expected answers as the tool exports them, got {str(task)[:80]}.") from None
-    flat = next((task[name] for name in (ANSWER, f"{ANSWER}.responses") if task.get(name) not in (None, "")), ())
-    flat = flat.get("choices", ()) if isinstance(flat, dict) else flat
-    yield from map(class_name, flat if isinstance(flat, (list, tuple)) else [flat])
+    for said in (column.get("choices", ()) if isinstance(column, dict) else column, *chosen):
+        if said not in (None, ""):
+            yield from map(class_name, said if isinstance(said, list) else [said])

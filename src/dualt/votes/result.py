@@ -108,6 +108,10 @@ def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
     """Return the codes of verified items and of their classes."""
     import pandas as pd
 
+    if isinstance(truth, tuple) and len(truth[0]) != len(truth[1]):
+        raise InputError(
+            f"Expected a class for each item in {what}, got {len(truth[0])} items, {len(truth[1])} classes."
+        )
     series = pd.Series(truth[1], truth[0], object) if isinstance(truth, tuple) else pd.Series(truth, dtype=object)
     items = pd.Index(map(str, ballots.items)).get_indexer([str(name) for name in series.index])
     classes = pd.Index(map(str, ballots.classes)).get_indexer([str(name) for name in series])
@@ -296,10 +300,9 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         message = f"Votes that repeat one of the same annotator on the same item: {n_repeated:,}."
         yield Notice("repeated", message, "The last one counts.")
     alike, missing = look_alike(votes.class_names)
-    kinds = "differ only by case, accents or blanks", "look like missing votes"
-    for names_alike, kind in [*((group, kinds[0]) for group in alike), *([(missing, kinds[1])] if missing else [])]:
-        message = f"The classes {', '.join(map(repr, names_alike))} {kind}."
-        yield Notice("look-alike", message, "Correct the votes: they are taken as classes of their own.")
+    if found := "; ".join(", ".join(map(repr, group)) for group in [*alike, missing] if group):
+        message = f"Classes that differ only by case, accents or blanks, or look like missing votes: {found}."
+        yield Notice("look-alike", message, "Correct the votes: these are taken as different classes.")
     used = np.bincount(who * len(classes) + vote, minlength=len(names) * len(classes)).reshape(len(names), -1)
     rules, n_votes = rules_among(used), used.sum(axis=1)
     advice = "Check 100 items drawn at random, and pass them as verified."

@@ -119,8 +119,8 @@ def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_classes: in
     alone &= np.bincount(who) >= _LEAST_VOTES
     if alone.any() and len(columns) > 1:
         raise InputError(
-            f"Expected a column per annotator, got {columns[alone][0]!r}, whose values are in no other column. Name the"
-            " columns of item, annotator and label, or drop the columns that are no votes."
+            f"Expected a column per annotator, got {columns[alone].tolist()[0]!r}, whose values are in no other column. Name"
+            " the columns of item, annotator and label, or drop the columns that are no votes."
         )
 
 
@@ -208,7 +208,7 @@ def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
         return read_table(path)
     records = read_records(path)
     try:
-        found = [vote for number, record in enumerate(records) for vote in _votes_of(record, number)]
+        found = [vote for number, record in enumerate(records) for vote in answers_of(record, number)]
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(f"Expected tasks in {path} as a labelling tool exports them, got others.") from None
     if not found:
@@ -223,8 +223,8 @@ def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
     ])  # fmt: skip
 
 
-def _votes_of(record: dict[str, Any], number: int) -> Iterator[tuple[str | None, Any, dict[str, Any]]]:
-    """Yield question, answer and what else is known for the votes of a task; None for a row of a plain table."""
+def answers_of(record: dict[str, Any], number: int) -> Iterator[tuple[str | None, Any, dict[str, Any]]]:
+    """Yield question, answer and what else is known of each vote on a task; a row of a plain table has no question."""
     if "annotations" in record and "data" in record:
         yield from _label_studio(record, number)
     elif ("responses" in record and "fields" in record) or any(name.endswith(".responses") for name in record):
@@ -256,11 +256,10 @@ def _argilla(record: dict[str, Any], number: int) -> Iterator[tuple[str, Any, di
         answers = [(question, one | value) for one in said for question, value in (one.get("values") or {}).items()]
     else:
         answers = [(question, one) for question, several in said.items() for one in several]
-    for name in record:
-        if name.endswith(".responses"):  # of `to_list(flatten=True)`: a column each for answers, people and status
-            columns = (record.get(key) or () for key in (name, f"{name}.users", f"{name}.status"))
-            rows = (dict(zip(("value", "user_id", "status"), row, strict=False)) for row in zip_longest(*columns))
-            answers += [(name.removesuffix(".responses"), one) for one in rows]
+    for name in (name for name in record if name.endswith(".responses")):  # flat: a column each for what, who, status
+        rows = zip_longest(*(record.get(key) or () for key in (name, f"{name}.users", f"{name}.status")))
+        keys = "value", "user_id", "status"
+        answers += [(name.removesuffix(".responses"), dict(zip(keys, row, strict=True))) for row in rows]
     item = next(one for one in (record.get("id"), record.get("external_id"), number) if one is not None)
     for question, answer in answers:
         if (answer.get("status") or "submitted") == "submitted":
@@ -270,9 +269,10 @@ def _argilla(record: dict[str, Any], number: int) -> Iterator[tuple[str, Any, di
 
 
 def _single(chosen: Any, item: Any) -> Any:
-    if isinstance(chosen, list) and len(chosen) > 1:
+    one, *more = (chosen or [None]) if isinstance(chosen, list) else [chosen]
+    if more:
         raise LabelsError(f"Expected one class per vote, got {chosen} in task {item}: multi-label is not supported.")
-    return next(iter(chosen), None) if isinstance(chosen, list) else chosen
+    return one
 
 
 def _shown(data: Any) -> dict[str, Any]:
