@@ -151,7 +151,7 @@ def test_names_that_look_like_formulas_come_back_from_audits_and_reviews(truth):
     run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60, "-o", "audit.csv")
     audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
     assert audit.given.str.startswith("'=").all(), "as the page's download has them"
-    assert "Expected a class in the column 'true' of audit.csv" in refused("votes", *LONG, "--verified", "audit.csv")
+    assert "Expected classes in the column 'true' of audit.csv" in refused("votes", *LONG, "--verified", "audit.csv")
     audit.assign(true=audit.given + " ").to_csv("audit.csv", index=False)
     assert json.loads(run("votes", *LONG, "--verified", "audit.csv", "--json"))["noise_rate_interval"][1] < 0.1
 

@@ -350,7 +350,7 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
         dualt.combine_votes([["x", "x"], ["x", None]])
     with pytest.raises(LabelsError, match="at least one vote"):
         dualt.combine_votes([[None, ""], [-1, None]])
-    with pytest.raises(InputError, match=r"each item in verified, got 2 items, 1 classes"):
+    with pytest.raises(InputError, match=r"class per item in verified, got 2 items, 1 classes"):
         dualt.combine_votes(long, verified=([0, 1], ["cat"]))
     with pytest.raises(InputError, match=r"verified, got 'nowhere'"):
         dualt.combine_votes(long, verified={"nowhere": "cat"})

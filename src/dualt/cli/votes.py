@@ -132,9 +132,7 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     table[truth] = table[truth].astype(str).str.strip()
     rows = table[table[truth] != ""]
     if rows.empty:
-        raise InputError(
-            f"Expected a class in the column {truth!r} of {path} for the items that were checked, got none."
-        )
+        raise InputError(f"Expected classes in the column {truth!r} of {path} for what was checked, got none.")
     items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]
     return dict(zip(items, rows[truth], strict=True))
 

@@ -109,9 +109,7 @@ def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
     import pandas as pd
 
     if isinstance(truth, tuple) and len(truth[0]) != len(truth[1]):
-        raise InputError(
-            f"Expected a class for each item in {what}, got {len(truth[0])} items, {len(truth[1])} classes."
-        )
+        raise InputError(f"Expected a class per item in {what}, got {len(truth[0])} items, {len(truth[1])} classes.")
     series = pd.Series(truth[1], truth[0], object) if isinstance(truth, tuple) else pd.Series(truth, dtype=object)
     items = pd.Index(map(str, ballots.items)).get_indexer([str(name) for name in series.index])
     classes = pd.Index(map(str, ballots.classes)).get_indexer([str(name) for name in series])

@@ -119,8 +119,8 @@ def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_classes: in
     alone &= np.bincount(who) >= _LEAST_VOTES
     if alone.any() and len(columns) > 1:
         raise InputError(
-            f"Expected a column per annotator, got {columns[alone].tolist()[0]!r}, whose values are in no other column. Name"
-            " the columns of item, annotator and label, or drop the columns that are no votes."
+            f"Expected a column per annotator, got {columns[alone].tolist()[0]!r}, whose values are in no other column."
+            " Name the columns of item, annotator and label, or drop the columns that are no votes."
         )
 
 
