@@ -63,7 +63,7 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
                 "--report", "page.html", "--next", 10)  # fmt: skip
     page = Path("page.html").read_text(encoding="utf-8")
     assert (least := re.search(r"of the consensus looks wrong \((at least \d+ %)", shown))
-    assert f"labels look wrong ({least[1]})" in page  # rounded down in both
+    assert f"of the consensus looks wrong ({least[1]})" in page
     assert "Errors that the annotators share do not show." in page
     assert f"dualt audit consensus.csv --label {label} --id {item} --text text --size 100" in shown
     consensus = pd.read_csv("consensus.csv")
@@ -87,8 +87,8 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
 def test_an_audit_of_the_consensus_bounds_its_rate(truth):
     shown = run("votes", *LONG, "-o", "consensus.csv")
     assert f"dualt votes {' '.join(LONG)} -o consensus.csv --verified audit.csv" in shown
-    run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60,
-        "-o", "audit.csv")  # fmt: skip
+    drawn = run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60, "-o", "audit.csv")
+    assert drawn.splitlines()[1:] == [" dualt votes VOTES --verified audit.csv"]
     audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
     audit.assign(true=truth[audit.id].to_numpy()).to_csv("audit.csv", index=False)
     found = json.loads(run("votes", *LONG, "--verified", "audit.csv", "--json"))
@@ -113,6 +113,15 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
     assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
 
 
+def test_a_class_that_wins_no_item_may_be_learned_beside(truth):
+    votes = pd.read_csv("votes.csv")
+    votes.loc[votes.index[votes["id"].duplicated(keep=False)][0], "class"] = "eel"
+    votes.to_csv("votes.csv", index=False)
+    found = json.loads(run("votes", *LONG, "--text", "text", "-o", "consensus.csv", "--json"))
+    assert found["class_names"] == ["cat", "dog", "eel", "owl"]
+    assert "eel" not in {*pd.read_csv("consensus.csv")["class"]}
+
+
 def test_texts_may_be_in_a_table_of_their_own(truth):
     votes = pd.read_csv("votes.csv")
     votes.drop_duplicates("id")[["id", "text"]].to_csv("texts.csv", index=False)
@@ -135,15 +144,29 @@ def test_items_of_a_review_are_settled(truth):
     assert "pass these with --settled" in refused("votes", *LONG, "--verified", "suspects-review.csv")
 
 
+def test_names_that_look_like_formulas_come_back_from_audits_and_reviews(truth):
+    votes = pd.read_csv("votes.csv")
+    votes.assign(**{"class": "=" + votes["class"], "id": "@" + votes["id"]}).to_csv("votes.csv", index=False)
+    run("votes", *LONG, "-o", "consensus.csv")
+    run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60, "-o", "audit.csv")
+    audit = pd.read_csv("audit.csv", dtype=str, keep_default_na=False)
+    assert audit.given.str.startswith("'=").all(), "as the page's download has them"
+    assert "Expected classes in the column 'true' of audit.csv" in refused("votes", *LONG, "--verified", "audit.csv")
+    audit.assign(true=audit.given + " ").to_csv("audit.csv", index=False)
+    assert json.loads(run("votes", *LONG, "--verified", "audit.csv", "--json"))["noise_rate_interval"][1] < 0.1
+
+
 def test_the_page_shows_votes_and_annotators(truth, browser):
     run("votes", *LONG, "--text", "text", "--report", "page.html", "--next", 10)
     page = browser.new_page()
     page.goto(Path("page.html").resolve().as_uri())
     page.locator(".notes li").first.wait_for()
-    assert all(
-        re.match(r"(ann|bob|cy) \(right \d+% of the time\): ", note)
-        for note in page.locator(".notes li").all_inner_texts()
-    )
+    notes = page.locator(".notes li").all_inner_texts()
+    assert re.match(r"Classifier: \w+ \(\d+%\)$", notes[0])
+    assert all(re.match(r"(ann|bob|cy) \(right \d+% of the time\): ", note) for note in notes[1:])
+    assert page.locator(".card dt").first.inner_text() == "Consensus"
+    assert page.locator(".tools label:visible").all_inner_texts()[1].startswith("Consensus"), "no groups: all doubtful"
+    assert "label" not in page.locator("main").inner_text().lower().replace("--label", "")
     page.locator("#annotators summary").first.click()
     assert page.locator("#annotators details[open] tbody tr").count() == 3
     assert page.locator("#annotators details").count() == 3

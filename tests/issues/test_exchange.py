@@ -135,7 +135,10 @@ def test_an_export_of_other_labels_is_refused(table):
         ('[{"data": {"index": 1}}]', "'old' in task 1"),
         ('[{"index": "x", "old": "a", "new": "b"}]', "row number"),
         ('[{"index": 1, "old": "a", "new": ["b", "c"]}]', "b and c"),
-        ('[{"index": 1, "old": "a", "annotations": [3]}]', "as the tool exports them"),
+        (
+            '[{"index": 1, "old": "a", "data": {"index": 1, "old": "a"}, "annotations": [3]}]',
+            "as the tool exports them",
+        ),
         ('[{"index": 1, "old": "a", "new": "b"}, {"index": 1, "old": "a", "new": "c"}]', "task 1 and task 2"),
     ],
 )

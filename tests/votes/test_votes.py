@@ -93,6 +93,64 @@ def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     assert dualt.votes.read_votes(tmp_path / "studio.json").text[0] == "text 0"
 
 
+def test_numbers_in_a_file_are_the_same_votes_as_in_memory(tmp_path, caplog):
+    """A data frame with gaps writes whole numbers as floats; below zero somebody abstained."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.integers(0, 3, (60, 3)), columns=[*"abc"])
+    wide["b"] = wide["b"].where(wide.index % 4 > 0)
+    wide.assign(c=wide["c"].where(wide.index % 5 > 0, -1)).to_csv(tmp_path / "wide.csv", index_label="id")
+    long = wide.reset_index(names="id").melt("id", var_name="worker", value_name="label")
+    long.to_csv(tmp_path / "long.csv", index=False)
+    plain = dualt.combine_votes(wide.assign(c=wide["c"].where(wide.index % 5 > 0)))
+    same(
+        dualt.combine_votes(pd.read_csv(tmp_path / "wide.csv", dtype=str, keep_default_na=False, index_col="id")), plain
+    )
+    assert dualt.combine_votes(tmp_path / "long.csv").class_names == ("0", "1", "2")
+    assert not caplog.messages
+    dualt.combine_votes(long.assign(label=long["label"] - 1))
+    assert caplog.messages == [
+        f"{(long['label'] == 0).sum()} votes below zero are left out: such numbers are no votes."
+    ]
+
+
+def test_a_question_of_several_is_chosen_by_its_name(tmp_path):
+    """Label Studio has a result per control; Argilla 1 a response per person, Argilla 2 also as flat columns."""
+    said = {"ann": ["tech", "yes"], "bob": ["bill", "no"]}
+    controls = [{"completed_by": who, "result": [
+        {"from_name": name, "value": {"choices": [one]}} for name, one in zip(("queue", "urgent"), both, strict=True)
+    ] + [{"from_name": "note", "value": {"text": ["…"]}}]} for who, both in said.items()]  # fmt: skip
+    people = [{"user_id": who, "values": {"queue": {"value": both[0]}, "urgent": {"value": both[1]}}}
+              for who, both in said.items()]  # fmt: skip
+    flat = {"queue.responses": ["tech", "bill"], "queue.responses.users": [*said], "urgent.responses": ["yes", "no"],
+            "urgent.responses.users": [*said], "urgent.responses.status": ["submitted", "draft"]}  # fmt: skip
+    for record in (
+        {"id": 0, "data": {"text": "…"}, "annotations": controls},
+        {"id": None, "external_id": 0, "fields": {"text": "…"}, "responses": people},
+        {"id": 0, "text": "…", "queue.suggestion": None, **flat},
+    ):
+        (tmp_path / "export.json").write_text(json.dumps([record]))
+        with pytest.raises(InputError, match=r"one question in .*, got queue, urgent. Name one"):
+            dualt.combine_votes(tmp_path / "export.json")
+        found = dualt.votes.read_votes(tmp_path / "export.json", "queue")
+        assert found[["item", "annotator", "queue", "text"]].to_numpy().tolist() == [
+            [0, "ann", "tech", "…"], [0, "bob", "bill", "…"]
+        ]  # fmt: skip
+        assert dualt.combine_votes(tmp_path / "export.json", label="queue").class_names == ("bill", "tech")
+
+
+def test_a_table_with_the_words_of_a_tool_stays_a_table(tmp_path):
+    """Judged answers, with their text in a column that Prodigy and Argilla use otherwise."""
+    rows = [{"item": 0, "annotator": who, "label": said, "answer": "Paris", "responses": ["a", "b"], "annotations": 2}
+            for who, said in (("ann", "pass"), ("bob", "fail"))]  # fmt: skip
+    (tmp_path / "votes.json").write_text(json.dumps(rows))
+    assert dualt.combine_votes(tmp_path / "votes.json").class_names == ("fail", "pass")
+    with pytest.raises(InputError, match=r"names or numbers as votes .*, got \[\['a', 'b'\]"):
+        dualt.combine_votes(tmp_path / "votes.json", label="responses")
+    (tmp_path / "votes.json").write_text(json.dumps([{"data": {}, "annotations": [1, 2]}]))
+    with pytest.raises(InputError, match=r"Expected tasks in .*votes\.json as a labelling tool exports them"):
+        dualt.combine_votes(tmp_path / "votes.json")
+
+
 def test_what_prodigy_rejects_and_what_is_shown_of_a_task(tmp_path):
     """Options that are rejected are no vote; one class that is rejected is a vote against it."""
     task = {"text": "…", "price": 2, "meta": {"a": 1}, "_view_id": "choice", "_annotator_id": "ann", "answer": "reject"}
@@ -273,12 +331,17 @@ def test_single_votes_ties_and_repeated_votes():
     assert again.labels.tolist() == ["y", "x"]
 
 
+def test_classes_that_differ_by_case_only_are_named():
+    (notice,) = dualt.combine_votes([["Cat", "cat "], ["dog", "dog"], ["Cat", "n/a"]]).warnings
+    assert "missing votes: 'Cat', 'cat '; 'n/a'." in notice.message
+
+
 def test_what_cannot_be_combined_is_refused(long, tmp_path):
     (tmp_path / "rows.json").write_text("[1, 2]")
     with pytest.raises(InputError, match=r"a list of tasks in .*rows\.json"):
         dualt.combine_votes(tmp_path / "rows.json")
     one = long.drop_duplicates("item")
-    with pytest.raises(InputError, match=r"got one vote on each.*probs=.*verified="):
+    with pytest.raises(InputError, match=r"got one vote on each.*probs .*verified "):
         dualt.combine_votes(one)
     assert dualt.combine_votes(one, verified={0: "cat", 1: "dog"}).labels[0] == "cat"
     with pytest.raises(LabelsError, match=r"got 'bird', the vote of \w+ on item"):
@@ -293,6 +356,8 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
         dualt.combine_votes([["x", "x"], ["x", None]])
     with pytest.raises(LabelsError, match="at least one vote"):
         dualt.combine_votes([[None, ""], [-1, None]])
+    with pytest.raises(InputError, match=r"class per item in verified, got 2 items, 1 classes"):
+        dualt.combine_votes(long, verified=([0, 1], ["cat"]))
     with pytest.raises(InputError, match=r"verified, got 'nowhere'"):
         dualt.combine_votes(long, verified={"nowhere": "cat"})
     with pytest.raises(LabelsError, match=r"bird, cat, dog in verified, got 'cow' for 1"):

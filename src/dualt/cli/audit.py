@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,8 +40,9 @@ def audit(
 ) -> None:
     """Draw labels to check by hand: a few hundred determine how noisy all of them are.
 
-    Fill in the column `true`, or check them on the page of --report and download it from there; then pass the
-    file to `dualt estimate --verified`, or add a batch with --more. Every row has the same chance of being drawn.
+    Fill in the column `true`, or check them on the page of --report and download it from there; then pass the file to
+    `dualt estimate --verified` (`dualt votes --verified` if they are a consensus), or add a batch with --more. Every
+    row has the same chance of being drawn.
     Labels that were checked because they looked suspect are refused: they overstate the noise.
 
     The page needs probabilities: those of --probs, else made from --text, --features or images as `dualt issues` makes
@@ -69,16 +72,14 @@ def audit(
     before = None if earlier is None else earlier["index"].to_numpy()
     drawn = dualt.audit.design.draw_rows(labelled, size if more is None else more, random_state, before)
     sheet = dualt.audit.new_sheet(drawn, given, ids, texts, earlier)
-    first, without = None if has_probs else "PROBS", ["-o", "--json"]
-    if data.labels is not None:  # `dualt estimate` takes files of probabilities first
-        first, without = str(probs), [*without, "--probs"]
+    command = partial(_next_command, data, probs, has_probs)
     if found is not None and report is not None:
         found.to_report(
             report,
             images=images or (None if text else data.image_folder),
             columns=examples.columns,
             audit=sheet,
-            command=again("estimate", "--verified", "audit-review.csv", first=first, without=without),
+            command=command("audit-review.csv"),
             title=f"Labels of {labels.name}",
         )
     dualt.io.write_table(output, sheet, guarded=True)
@@ -95,11 +96,24 @@ def audit(
             f" to ±{50 * (high - low):.1f} percentage points. Four times as many would halve that."
         )
     wish = f"{n_open:,} label{'s' * (n_open != 1)} to check in {output}: fill in the column 'true', then"
-    step = again("estimate", "--verified", str(output), first=first, without=without)
-    sentences += [wish if n_open else f"All {n_drawn:,} labels of {output} are verified:", f" {step}"]
+    sentences += [wish if n_open else f"All {n_drawn:,} labels of {output} are verified:", f" {command(str(output))}"]
     if report is not None and n_open:
         sentences.append(f"Or check them in a browser, {report}, and pass its download, audit-review.csv, instead.")
     say("\n".join(sentences))
+
+
+def _next_command(data: options.Data, probs: Path | None, has_probs: bool, sheet: str) -> str:
+    """Return the command that takes the labels checked in `sheet`."""
+    from dualt.votes.result import CONSENSUS_COLUMNS
+
+    path = data.labels or data.probs
+    is_table = path.suffix.lower() in dualt.io.tables.TABLES and path.is_file()
+    if is_table and {*CONSENSUS_COLUMNS} <= {*(next(dualt.io.table_columns.table_parts(path)).names or ())}:
+        return shlex.join(["dualt", "votes", "VOTES", "--verified", sheet])  # they say more of the votes
+    first, without = None if has_probs else "PROBS", ["-o", "--json"]
+    if data.labels is not None:  # `dualt estimate` takes files of probabilities first
+        first, without = str(probs), [*without, "--probs"]
+    return again("estimate", "--verified", sheet, first=first, without=without)
 
 
 def _data(labels: Path, probs: Path | None, **named: Any) -> options.Data:

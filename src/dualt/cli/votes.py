@@ -97,7 +97,7 @@ def _read(
     from dualt.io.table_columns import Table, choose_columns
     from dualt.votes.tables import COLUMNS
 
-    votes, about, learned = dualt.votes.read_votes(data), None, [] if text is None else [text]
+    votes, about, learned = dualt.votes.read_votes(data, columns["label"]), None, [] if text is None else [text]
     item = columns["item"] or next((name for name in COLUMNS["item"] if name in votes.columns), None)
     if text or features:
         if item is None:
@@ -117,7 +117,7 @@ def _read(
 
 def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> dict[Any, str]:
     """Return the true class by item; an index is the row of the consensus, which `combine` makes."""
-    table = dualt.io.read_table(path)
+    table = dualt.io.read_table(path, guarded=True)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
     if truth is None or name is None:
@@ -129,9 +129,12 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
             f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them with `dualt audit`, or pass"
             " these with --settled."
         )
-    rows = table[table[truth].astype(str) != ""]
+    table[truth] = table[truth].astype(str).str.strip()
+    rows = table[table[truth] != ""]
+    if rows.empty:
+        raise InputError(f"Expected classes in the column {truth!r} of {path} for what was checked, got none.")
     items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]
-    return dict(zip(items, rows[truth].astype(str), strict=True))
+    return dict(zip(items, rows[truth], strict=True))
 
 
 def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
@@ -154,12 +157,11 @@ def _learned(
     """Return out-of-fold probabilities of models trained on the consensus of the votes."""
     import pandas as pd
 
-    try:
+    ballots = dualt.votes.tables.as_ballots(table, **columns)
+    labels = pd.Series(ballots.classes[ballots.vote], ballots.items[ballots.item])
+    if labels.index.has_duplicates:  # else one vote on each item is all there is to learn
         first = dualt.combine_votes(table, **columns)
         labels = pd.Series(first.labels, first.items)
-    except InputError:  # one vote on each item is all there is to learn
-        ballots = dualt.votes.tables.as_ballots(table, **columns)
-        labels = pd.Series(ballots.classes[ballots.vote], ballots.items[ballots.item])
     missing = labels.index.difference(about.index)
     if len(missing):
         raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
@@ -167,7 +169,8 @@ def _learned(
         found = dualt.cross_fit(
             about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance
         )
-    return pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
+    probs = pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
+    return probs.reindex(columns=[*map(str, ballots.classes)], fill_value=0.0)  # some class may win no item
 
 
 def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command: str) -> None:
@@ -179,6 +182,10 @@ def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command
     second = {int(row): (int(others[row].argmax()), float(others[row].max())) for row in np.flatnonzero(listed)}
     notes: dict[int, list[str]] = {row: [] for row in second}
     quality = found.annotators.quality.to_numpy()
+    if found.probs is not None:  # the voice that no annotator gave
+        for row, said in notes.items():
+            best = int(found.probs[row].argmax())
+            said.append(f"Classifier: {found.class_names[best]} ({found.probs[row, best]:.0%})")
     for row, who, vote in zip(*found.ballots[:3], strict=True):
         if listed[row]:
             giver = f"{found.ballots.annotators[who]} (right {quality[who]:.0%} of the time)"
@@ -196,25 +203,21 @@ def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command
 
 
 def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
-    people = found.annotators.astype(object).where(found.annotators.notna(), None)
     return {
         "n_items": len(found.items), "n_votes": len(found.ballots.item), "class_names": list(found.class_names),
         "noise_rate": found.noise_rate, "noise_rate_interval": list(found.noise_rate_interval),
-        "annotators": people.astype({"name": str}).to_dict("records"), "next_items": [str(name) for name in chosen],
-        "consensus_transition": found.consensus.transition.tolist(),
+        "annotators": found.annotators.astype({"name": str}).to_dict("records"),
+        "next_items": [str(name) for name in chosen], "consensus_transition": found.consensus.transition.tolist(),
         "warnings": [{"code": one.code, "message": one.message, "advice": one.advice} for one in found.warnings],
     }  # fmt: skip
 
 
 def _show(found: dualt.Votes) -> None:
-    percent, rounded_down = dualt.results.claims.percent, dualt.results.claims.rounded_down
-    out, (low, high), ballots = console(), found.noise_rate_interval, found.ballots
-    at_least = f"at least {percent(rounded_down(low, found.noise_rate))}"
-    between = f"between {percent(low)} and {percent(high)}, by {len(found.audited[0])} verified"
+    out, ballots, n_checked = console(), found.ballots, len(found.audited[0])
+    checked = f", {n_checked:,} of them verified" if n_checked else ""
     out.print(
-        f"\n[bold]About {percent(found.noise_rate)} of the consensus looks wrong[/]"
-        f" ({at_least if high >= 1 else between})   [dim]{len(ballots.item):,} votes of"
-        f" {len(ballots.annotators):,} annotators on {len(found.items):,} items[/]\n"
+        f"\n[bold]{dualt.results.claims.headline(found.consensus)}[/]   [dim]{len(ballots.item):,} votes of"
+        f" {len(ballots.annotators):,} annotators on {len(found.items):,} items{checked}[/]\n"
     )
     people = found.annotators.sort_values(["votes", "name"], ascending=[False, True])
     table = plain_table("", "annotator", "votes>", "quality>", "worst confusion")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, naming_extra
-from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input
+from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input, read_text
 from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
@@ -167,6 +167,19 @@ def _read_json_lines(path: Path) -> DataFrame:
     if not rows:
         raise FileError(f"Cannot read {path}: it is empty.")
     return pd.DataFrame(rows, dtype=str).fillna("")
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Return the tasks of a labelling tool's export: a list in JSON, or JSON lines."""
+    text = read_text(path, limit=1 << 40)
+    try:
+        is_lines = path.suffix.lower() in JSON_LINES
+        records = [json.loads(line) for line in text.split("\n") if line.strip()] if is_lines else json.loads(text)
+    except (RecursionError, ValueError) as error:
+        raise FileError(f"Cannot read {path} as JSON: {error}.") from None
+    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+        raise InputError(f"Expected a list of tasks in {path}, each an object, got something else.")
+    return records
 
 
 def cell_text(value: Any) -> str:

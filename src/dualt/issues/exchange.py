@@ -17,12 +17,13 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.files import atomic_write, read_text
+from dualt.files import atomic_write
+from dualt.io.tables import read_records
 from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
+from dualt.votes.tables import answers_of
 
 ANSWER = "new"
-_ANY_SIZE = 1 << 40
 Row = Mapping[str, Any]
 
 
@@ -90,15 +91,7 @@ TOOLS: dict[str, Callable[[Row, Row, Path | None], dict[str, Any]]] = {
 
 def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each answered task, from 1, and its `index`, `example`, `old` and `new`."""
-    text = read_text(path, limit=_ANY_SIZE)
-    try:
-        is_list = path.suffix.lower() == ".json"
-        tasks = json.loads(text) if is_list else [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"Cannot read {path} as JSON: {error}.") from None
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise InputError(f"Expected a list of tasks in {path}, each an object, got something else.")
-    for number, task in enumerate(tasks, start=1):
+    for number, task in enumerate(read_records(path), start=1):
         known = next((part for part in (task.get("data"), task.get("metadata")) if isinstance(part, dict)), task)
         if known.get("index") is None or known.get("old") is None:
             raise InputError(
@@ -114,17 +107,13 @@ def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, known | {ANSWER: answers[0]}
 
 
-def _answers(task: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every class that somebody chose, in whichever form."""
+def _answers(task: dict[str, Any]) -> Iterator[str]:
+    """Yield every class that somebody chose, in whichever form; JSON-MIN and CSV have it in a column."""
+    column = task.get(ANSWER)
     try:
-        for annotation in task.get("annotations") or ():
-            for part in () if annotation.get("was_cancelled") else annotation.get("result") or ():
-                if part.get("from_name", ANSWER) == ANSWER:
-                    yield from part["value"]["choices"]
-        for response in (task.get("responses") or {}).get(ANSWER) or ():
-            yield response["value"]
+        chosen = [said for question, said, _ in answers_of(task, 0) if question == ANSWER]
     except (AttributeError, KeyError, TypeError):
         raise InputError(f"Expected answers as the tool exports them, got {str(task)[:80]}.") from None
-    flat = next((task[name] for name in (ANSWER, f"{ANSWER}.responses") if task.get(name) not in (None, "")), ())
-    flat = flat.get("choices", ()) if isinstance(flat, dict) else flat
-    yield from map(class_name, flat if isinstance(flat, (list, tuple)) else [flat])
+    for said in (column.get("choices", ()) if isinstance(column, dict) else column, *chosen):
+        if said not in (None, ""):
+            yield from map(class_name, said if isinstance(said, list) else [said])

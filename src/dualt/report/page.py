@@ -133,6 +133,7 @@ def render_report(
         listed["notes"] = [list(map(str, notes.get(row, ()))) for row in rows] if notes else None
         listed["old"] = None if written is None else [str(written[row]) for row in rows]
         lists = [listed | _previews(issues, rows, images, texts) | chosen]
+        lists[0] |= {} if votes is None else {"title": "Items to check"}
     classes, elsewhere = _shown_classes(wrong), _off_diagonal(shown.transition)
     part = np.ix_(classes, classes)
     matrix = {"classes": classes.tolist(), "value": _rounded(shown.transition[part]), "others": None}
@@ -144,6 +145,7 @@ def render_report(
         matrix["others"] = _rounded(np.maximum(0.0, 1 - shown.transition[part].sum(axis=1)))
     content = {
         "names": list(shown.class_names),
+        "given": "Given label" if votes is None else "Consensus",
         "shown": list(map(visible_name, shown.class_names)),
         "level": level,
         "matrix": matrix,

@@ -35,20 +35,23 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
     An upper end is given only where one can be claimed: after an audit.
     """
     rate, (low, high) = estimate.noise_rate, estimate.noise_rate_interval(level)
+    labels, look, are, few = "the labels", "look", "are", "Fewer"
+    if estimate.estimator == _VOTES and estimate.fit.rate_interval is not None:  # not the matrix of one annotator
+        labels, look, are, few = "the consensus", "looks", "is", "Less"
     if high < 1:
         interval = "" if low == high else f" ({level:.0%} interval {percent(low)} to {percent(high)})"
-        return f"{percent(rate)} of the labels are wrong{interval}."
+        return f"{percent(rate)} of {labels} {are} wrong{interval}."
     if estimate.doubt is not None:
         return f"No noise rate can be claimed: {estimate.doubt}."
     if estimate.fit.rate_interval is None:
         return f"About {percent(rate)} of the labels look wrong by {estimate.estimator}."
     if least := rounded_down(low, rate):
-        return f"About {percent(rate)} of the labels look wrong (at least {percent(least)})."
+        return f"About {percent(rate)} of {labels} {look} wrong (at least {percent(least)})."
     if rate < _HARDLY_ANY:
-        return f"Fewer than {percent(_HARDLY_ANY)} of the labels look wrong."
+        return f"{few} than {percent(_HARDLY_ANY)} of {labels} {look} wrong."
     cause = "the models' errors" if estimate.fit.determined else "overlapping classes"
     why = "" if estimate.estimator == _VOTES else f": {cause} may explain them"
-    return f"About {percent(rate)} of the labels look wrong (at least 0 %{why})."
+    return f"About {percent(rate)} of {labels} {look} wrong (at least 0 %{why})."
 
 
 def footnote(estimate: TransitionEstimate) -> str:

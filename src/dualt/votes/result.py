@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.stats import poisson
 
 from dualt.errors import InputError, LabelsError
-from dualt.labels import Codes
+from dualt.labels import Codes, look_alike
 from dualt.results import Notice
 from dualt.results.claims import wilson
 from dualt.results.estimate import TransitionEstimate
@@ -90,8 +90,8 @@ def combine_votes(
     known = np.concatenate([chosen[0], audited[0]]), np.concatenate([chosen[1], audited[1]])
     if table is None and not len(known[0]) and np.bincount(ballots.item).max() < 2:
         raise InputError(
-            "Expected items with two votes or more, got one vote on each, which cannot show who is right. Pass probs="
-            " (a classifier's out-of-fold probabilities) or verified= (some true classes), or collect second votes."
+            "Expected items with two votes or more, got one vote on each, which cannot show who is right. Pass probs"
+            " (a classifier's out-of-fold probabilities) or verified (some true classes), or collect second votes."
         )
     fit = partial(fit_votes, *ballots[:3], *map(len, ballots[3:6]), probs=table)
     # The audit judges a consensus that has not seen it; then all that is known is used.
@@ -101,13 +101,15 @@ def combine_votes(
         overlap = found.overlap
         del found  # two sets of matrices would be too many
         found = fit(verified=known, overlap=overlap)
-    return Votes(ballots, found, unverified, audited, known[0])
+    return Votes(ballots, found, unverified, audited, known[0], table)
 
 
 def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
     """Return the codes of verified items and of their classes."""
     import pandas as pd
 
+    if isinstance(truth, tuple) and len(truth[0]) != len(truth[1]):
+        raise InputError(f"Expected a class per item in {what}, got {len(truth[0])} items, {len(truth[1])} classes.")
     series = pd.Series(truth[1], truth[0], object) if isinstance(truth, tuple) else pd.Series(truth, dtype=object)
     items = pd.Index(map(str, ballots.items)).get_indexer([str(name) for name in series.index])
     classes = pd.Index(map(str, ballots.classes)).get_indexer([str(name) for name in series])
@@ -144,10 +146,12 @@ class Votes:
     """
 
     def __init__(
-        self, ballots: Ballots, fit: VotesFit, unverified: Floats, audited: tuple[Codes, Codes], known: Codes
-    ) -> None:
+        self, ballots: Ballots, fit: VotesFit, unverified: Floats, audited: tuple[Codes, Codes], known: Codes,
+        probs: Floats | None,
+    ) -> None:  # fmt: skip
         self.ballots, self.fit = ballots, fit
         self.unverified, self.audited, self.known = unverified, audited, known  # unverified: the posterior before
+        self.probs = probs
         self.items: NDArray[Any] = ballots.items
         self.class_names = tuple(map(str, ballots.classes))
         self.posterior = fit.posterior
@@ -292,11 +296,15 @@ def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Float
 def _notices(votes: Votes) -> Iterator[Notice]:
     _, who, vote, _, names, classes, n_repeated = votes.ballots
     if n_repeated:
-        message = f"{n_repeated:,} votes are second ones of the same annotator on the same item."
+        message = f"Votes that repeat one of the same annotator on the same item: {n_repeated:,}."
         yield Notice("repeated", message, "The last one counts.")
+    alike, missing = look_alike(votes.class_names)
+    if found := "; ".join(", ".join(map(repr, group)) for group in [*alike, missing] if group):
+        message = f"Classes that differ only by case, accents or blanks, or look like missing votes: {found}."
+        yield Notice("look-alike", message, "Correct the votes: these are taken as different classes.")
     used = np.bincount(who * len(classes) + vote, minlength=len(names) * len(classes)).reshape(len(names), -1)
     rules, n_votes = rules_among(used), used.sum(axis=1)
-    advice = "Check 100 random items and pass them as verified=."
+    advice = "Check 100 items drawn at random, and pass them as verified."
     if votes.fit.temperature > 0 and rules.any() and not len(votes.audited[0]):
         message = (
             f"A classifier can learn rules with their errors: far more than {votes.noise_rate:.0%} of the consensus may"

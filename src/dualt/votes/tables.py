@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import logging
+import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError
-from dualt.files import read_text
-from dualt.io.tables import JSON_LINES, read_table
+from dualt.io.tables import JSON_LINES, read_records, read_table
 from dualt.labels import Codes
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ COLUMNS = {
 
 # Columns with fewer votes may have labels of their own by chance.
 _LEAST_VOTES = 20
+_WHOLE, _BELOW_ZERO = re.compile(r"|-?[0-9]+(\.0)?"), re.compile(r"-[0-9]+")
+_log = logging.getLogger(__name__)
 
 
 class Ballots(NamedTuple):
@@ -59,13 +62,16 @@ def as_ballots(
     import pandas as pd
 
     long, rows = long_table(votes, item, annotator, label)
-    label_codes, labels = _factorized(long["label"])
-    said = [one != "" and not (isinstance(one, int) and one < 0) for one in labels]
+    label_codes, labels = _factorized(long["label"], whole=True)
+    said = [one != "" and not _BELOW_ZERO.fullmatch(str(one)) for one in labels]
     there = np.append(said, False)[label_codes]  # a missing value has the code -1
     if not there.any():
         raise LabelsError("Expected at least one vote, got none.")
+    if rows is None and (left_out := ~there & (label_codes >= 0) & (long["label"] != "")).any():
+        _log.warning("%s votes below zero are left out: such numbers are no votes.", f"{left_out.sum():,}")
     long, label_codes = long[there], label_codes[there]
-    names = _class_names([one for one, is_vote in zip(labels, said, strict=True) if is_vote], classes, shape)
+    found = {str(one): one for one, is_vote in zip(labels, said, strict=True) if is_vote}
+    names = _class_names([*found.values()], classes, shape)
     codes = {str(name): code for code, name in enumerate(names)}  # "1" and 1 are the same class
     vote = np.array([codes.get(str(one), -1) for one in labels])[label_codes]
     if (vote < 0).any():
@@ -94,9 +100,9 @@ def as_ballots(
     if (place < 0).any():
         unknown = long["item"].iloc[int(np.argmax(place < 0))]
         raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown}.")
-    who, found = _factorized(long["annotator"])
-    people = pd.Index(_sorted(found))
-    who = people.get_indexer(pd.Index(found))[who]
+    who, different = _factorized(long["annotator"])
+    people = pd.Index(_sorted(different))
+    who = people.get_indexer(pd.Index(different))[who]
     if rows is not None:
         _check_columns(who, vote, people.to_numpy(), len(names))
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
@@ -113,8 +119,8 @@ def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_classes: in
     alone &= np.bincount(who) >= _LEAST_VOTES
     if alone.any() and len(columns) > 1:
         raise InputError(
-            f"Expected a column per annotator, got {columns[alone][0]!r}, whose values are in no other column. Name the"
-            " columns of item, annotator and label, or drop the columns that are no votes."
+            f"Expected a column per annotator, got {columns[alone].tolist()[0]!r}, whose values are in no other column."
+            " Name the columns of item, annotator and label, or drop the columns that are no votes."
         )
 
 
@@ -129,7 +135,9 @@ def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[i
             )
         return range(shape[1])
     if len(names) < 2:
-        raise LabelsError(f"Expected votes for at least two classes, got only {[*names]}. Pass classes=.")
+        raise LabelsError(
+            f"Expected votes for at least two classes, got only {names[0]!r}. In Python, classes= names others."
+        )
     return names
 
 
@@ -140,7 +148,7 @@ def long_table(
     import pandas as pd
 
     if isinstance(votes, (str, Path)):
-        votes = read_votes(votes)
+        votes = read_votes(votes, label)
     elif hasattr(votes, "to_pandas"):
         votes = votes.to_pandas()
     elif not isinstance(votes, pd.DataFrame):
@@ -164,11 +172,19 @@ def long_table(
     return pd.DataFrame(values), votes.index.to_numpy()
 
 
-def _factorized(column: Any) -> tuple[Codes, list[Any]]:
-    """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int."""
+def _factorized(column: Any, *, whole: bool = False) -> tuple[Codes, list[Any]]:
+    """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int.
+
+    With `whole`, texts that all are whole numbers have no decimals: data frames with gaps write 1 as '1.0'.
+    """
     import pandas as pd
 
-    codes, values = pd.factorize(np.asarray(column, dtype=object))
+    try:
+        codes, values = pd.factorize(np.asarray(column, dtype=object))
+    except TypeError:
+        raise InputError(f"Expected names or numbers as votes and annotators, got {str([*column])[:60]}….") from None
+    if whole and all(_WHOLE.fullmatch(one) for one in values if isinstance(one, str)):
+        values = [one.partition(".")[0] if isinstance(one, str) else one for one in values]
     return codes, [int(one) if isinstance(one, (float, np.integer)) and one == int(one) else one for one in values]
 
 
@@ -180,67 +196,83 @@ def _sorted(values: list[Any]) -> list[Any]:
         return sorted(values, key=str)
 
 
-def read_votes(path: str | Path) -> DataFrame:
-    """Return a table of votes, or an export of Label Studio, Argilla or Prodigy as one, with what each item shows."""
+def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
+    """Return a table of votes, or an export of Label Studio, Argilla or Prodigy as one, with what each item shows.
+
+    `label` chooses a question of an export that has several, and names its column; by default that is "label".
+    """
     import pandas as pd
 
     path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in (".json", *JSON_LINES):
+    if path.suffix.lower() not in (".json", *JSON_LINES):
         return read_table(path)
-    text = read_text(path, limit=1 << 40)
+    records = read_records(path)
     try:
-        records = json.loads(text) if ending == ".json" else [json.loads(line) for line in text.splitlines() if line]
-    except ValueError as error:
-        raise InputError(f"Expected JSON in {path}, got {error}.") from None
-    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-        raise InputError(f"Expected a list of tasks in {path}, as labelling tools export them.")
-    rows = [row for number, record in enumerate(records) for row in _votes_of(record, number)]
-    if not rows:
-        raise InputError(f"Expected tasks that somebody labelled in {path}, got none.")
-    return pd.DataFrame(rows)
+        found = [vote for number, record in enumerate(records) for vote in answers_of(record, number)]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"Expected tasks in {path} as a labelling tool exports them, got others.") from None
+    if not found:
+        raise InputError(f"Expected a class that somebody chose in {path}, got none. Texts and regions are no classes.")
+    asked = [*dict.fromkeys(question for question, _, _ in found if question is not None)]
+    if len(asked) > 1 and label not in asked:
+        raise InputError(f"Expected one question in {path}, got {', '.join(asked)}. Name one as the column of labels.")
+    column = label if label in asked else "label"
+    return pd.DataFrame([
+        row if question is None else row | {column: _single(said, row["item"])}
+        for question, said, row in found if question in (None, label) or len(asked) == 1
+    ])  # fmt: skip
 
 
-def _votes_of(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    """Yield the votes of one task; a record of no labelling tool is a row of a table."""
-    if "annotations" in record:
+def answers_of(record: dict[str, Any], number: int) -> Iterator[tuple[str | None, Any, dict[str, Any]]]:
+    """Yield question, answer and what else is known of each vote on a task; a row of a plain table has no question."""
+    if "annotations" in record and "data" in record:
         yield from _label_studio(record, number)
-    elif "responses" in record:
+    elif ("responses" in record and "fields" in record) or any(name.endswith(".responses") for name in record):
         yield from _argilla(record, number)
-    elif "answer" not in record:
-        yield record
+    elif record.get("answer") not in ("accept", "reject", "ignore"):
+        yield None, None, record
     elif record["answer"] != "ignore":  # Prodigy
-        label = _single(record.get("accept", record.get("label")), number)
+        said = record.get("accept", record.get("label"))
         if record["answer"] != "accept":
-            label = None if "accept" in record else f"not {label}"
+            said = None if "accept" in record else f"not {said}"
         who = record.get("_annotator_id", record.get("_session_id"))
         item = record.get("_input_hash", record.get("text", number))
-        yield _shown(record) | {"item": item, "annotator": who, "label": label}
+        yield "label", said, _shown(record) | {"item": item, "annotator": who}
 
 
-def _label_studio(task: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def _label_studio(task: dict[str, Any], number: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     for annotation in task["annotations"]:
         who = annotation.get("completed_by")
         who = who.get("email", who.get("id")) if isinstance(who, dict) else who
-        chosen = [one.get("value", {}).get("choices", []) for one in annotation.get("result", [])]
-        if chosen and not annotation.get("was_cancelled"):
-            vote = {"item": task.get("id", number), "annotator": who, "label": _single(chosen[0], number)}
-            yield _shown(task.get("data")) | vote
+        for one in () if annotation.get("was_cancelled") else annotation.get("result") or ():
+            if chosen := one.get("value", {}).get("choices"):
+                about = _shown(task["data"]) | {"item": task.get("id", number), "annotator": who}
+                yield one.get("from_name", "label"), chosen, about
 
 
-def _argilla(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    for answer in next(iter((record["responses"] or {}).values()), []):
-        if answer.get("status", "submitted") == "submitted":
-            vote = {"annotator": answer.get("user_id"), "label": _single(answer["value"], number)}
-            yield _shown(record.get("fields")) | {"item": record.get("id", number)} | vote
+def _argilla(record: dict[str, Any], number: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    said = record.get("responses") or {}
+    if isinstance(said, list):  # of Argilla 1: one per person, with the answers to all questions
+        answers = [(question, one | value) for one in said for question, value in (one.get("values") or {}).items()]
+    else:
+        answers = [(question, one) for question, several in said.items() for one in several]
+    for name in (name for name in record if name.endswith(".responses")):  # flat: a column each for what, who, status
+        rows = zip_longest(*(record.get(key) or () for key in (name, f"{name}.users", f"{name}.status")))
+        keys = "value", "user_id", "status"
+        answers += [(name.removesuffix(".responses"), dict(zip(keys, row, strict=True))) for row in rows]
+    item = next(one for one in (record.get("id"), record.get("external_id"), number) if one is not None)
+    for question, answer in answers:
+        if (answer.get("status") or "submitted") == "submitted":
+            yield question, answer["value"], _shown(record.get("fields", record)) | {
+                "item": item, "annotator": answer.get("user_id")
+            }  # fmt: skip
 
 
-def _single(chosen: Any, number: int) -> Any:
-    if isinstance(chosen, list) and len(chosen) > 1:
-        raise LabelsError(
-            f"Expected one class per vote, got {chosen} in task {number + 1}: multi-label is not supported."
-        )
-    return next(iter(chosen), None) if isinstance(chosen, list) else chosen
+def _single(chosen: Any, item: Any) -> Any:
+    one, *more = (chosen or [None]) if isinstance(chosen, list) else [chosen]
+    if more:
+        raise LabelsError(f"Expected one class per vote, got {chosen} in task {item}: multi-label is not supported.")
+    return one
 
 
 def _shown(data: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Card {
     this.labels = el(
       "dl",
       { class: "labels" },
-      el("div", {}, el("dt", {}, "Given label"), this.given),
+      el("div", {}, el("dt", {}, page.given), this.given),
       el("div", {}, this.rival, this.suggested),
     );
     this.question = el("p", { class: "question" }, "Which class is it?");

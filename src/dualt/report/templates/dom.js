@@ -12,6 +12,7 @@ const percent = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}%`;
 const whole = (number) => number.toLocaleString("en");
 
 const page = JSON.parse(document.getElementById("numbers").textContent);
+const givenWord = page.given.split(" ")[0];  // "Given" of "Given label", or "Consensus"
 
 const storage = {
   read(key) {

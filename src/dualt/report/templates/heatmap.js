@@ -15,7 +15,7 @@ const drawHeatmap = (host, tip, listed, open) => {
   const words = (row, column) => {
     const aside = column === classes.length;
     const given = aside ? "any class not shown" : shown(classes[column]);
-    const said = [`True ${shown(classes[row])}, given ${given}`, percent(shareOf(row, column), 2)];
+    const said = [`True ${shown(classes[row])}, ${givenWord.toLowerCase()} ${given}`, percent(shareOf(row, column), 2)];
     if (low && !aside) said.push(`${level} interval ${percent(low[row][column], 2)} to ${percent(high[row][column], 2)}`);
     if (onList(row, column)) said.push(`${whole(onList(row, column))} to review: click`);
     return said;
@@ -55,7 +55,7 @@ const drawHeatmap = (host, tip, listed, open) => {
     el(
       "caption",
       {},
-      el("span", {}, `true class ↓  given label →${fine ? "" : "  percent"}`),
+      el("span", {}, `true class ↓  ${page.given.toLowerCase()} →${fine ? "" : "  percent"}`),
       el("span", { class: "scale", "aria-hidden": "true" }, "wrong 0", el("i"), percent(largest)),
     ),
     el("thead", {}, head),

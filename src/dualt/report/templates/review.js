@@ -35,14 +35,14 @@ class Review {
   layout() {
     const byName = keyNames.size ? ["its name", "choose a class"] : null;
     const byPlace = digitsAreNames || page.names.every((text) => keyNames.has(text)) ? null : [page.names.length > 9 && page.names.length <= FEW_CLASSES ? "1–9, 0" : "1–9", "choose a class"];
-    const judge = this.rows.blind ? [] : [[keyFor("take"), "take the suggestion"], [keyFor("keep"), "keep the label"]];
+    const judge = this.rows.blind ? [] : [[keyFor("take"), "take the suggestion"], [keyFor("keep"), `keep the ${page.given.split(" ").at(-1).toLowerCase()}`]];
     const help = [
       [keyFor("next"), "next"], [keyFor("previous"), "previous"], ...judge,
       byName, byPlace, this.card.finder && [keyFor("find"), "find a class by typing"], [keyFor("undo"), "undo"],
     ].filter(Boolean).map(([pressed, text]) => el("span", {}, el("kbd", {}, pressed), text));
     return [
       el("div", { class: "tools" }, ...this.sieve.labels, this.clearButton),
-      this.rows.blind ? "" : el("div", { class: "bulk" }, this.takeAll, this.least),
+      this.rows.blind || this.rows.doubtful.every(Boolean) ? "" : el("div", { class: "bulk" }, this.takeAll, this.least),
       el("div", { class: "desk" }, this.box, this.card.node),
       el("p", { class: "keys" }, "Keys: ", ...help),
     ];
@@ -81,7 +81,7 @@ class Review {
     const hidden = rows.blind && chosen === undefined;
     const about = hidden ? called || "to judge" : `${called || `example ${rows.index[row]}`}, ${percent(rows.right[row])} likely right`;
     const pair = [brief(given), el("span", {}, rows.doubtful[row] ? "or" : "→"), brief(rows.suggested[row])];
-    const open = rows.doubtful[row] && !hidden ? "doubtful" : "";
+    const open = rows.doubtful[row] && !hidden ? (this.sieve.hasGroups ? "doubtful" : `${percent(rows.right[row], 0)} likely`) : "";
     image?.setAttribute("alt", "");
     return el(
       "div",

@@ -8,6 +8,7 @@ class Sieve {
     this.suggested = this.classes(rows.suggested);
     this.state = this.select([["all", "all"], ["open", "to review"], ["done", "reviewed"]]);
     const doubtful = rows.doubtful.filter(Boolean).length;
+    this.hasGroups = doubtful > 0 && doubtful < rows.index.length;
     this.group = this.select([
       ["", `all (${whole(rows.index.length)})`],
       ["wrong", `probably wrong (${whole(rows.index.length - doubtful)})`],
@@ -16,8 +17,9 @@ class Sieve {
     this.search = el("input", { type: "search", autocomplete: "off", placeholder: rows.kind === "text" || rows.cells ? "id or text" : "id or name" });
     this.search.addEventListener("input", this.changed);
     // Where the class is still to be judged, no filter may tell the label.
-    const byClass = rows.blind ? [] : [["Group", this.group], ["Given", this.given], ["Suggested", this.suggested]];
-    this.labels = [["Search", this.search], ...byClass, ["Show", this.state]].map(([text, field]) => el("label", {}, text, field));
+    const byClass = rows.blind ? [] : [["Group", this.group], [givenWord, this.given], ["Suggested", this.suggested]];
+    this.labels = [["Search", this.search], ...byClass, ["Show", this.state]].map(([text, field]) =>
+      el("label", { hidden: field === this.group && !this.hasGroups }, text, field));
   }
 
   select(options) {
