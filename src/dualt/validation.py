@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError, ProbabilitiesError, TransitionError
 
@@ -215,8 +215,14 @@ def most_by_rounding(n_classes: int) -> float:
     return min(max(0.05, 0.005 * n_classes), 0.5)
 
 
-def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
-    """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it."""
+def check_transition(transition: Any, n_classes: int | None = None) -> NDArray[np.float64]:
+    """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it.
+
+    The rows of a data frame come in the order of its columns, if both have the same names.
+    """
+    rows = index_of(transition) if is_frame(transition) else None
+    if rows is not None and rows.is_unique and {*rows} == {*transition.columns}:
+        transition = transition.loc[[*transition.columns]]
     given = as_array(transition, "a numeric transition matrix", TransitionError)
     try:
         matrix = np.array(given, dtype=np.float64)

@@ -29,8 +29,7 @@ from dualt.nn.storage import Model, load_weights
 from dualt.results import TransitionEstimate, claims
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.transition import match_transition
-from dualt.validation import check_transition
+from dualt.transition import matrix_for
 
 # Called with the name of a stage and the record of an epoch.
 OnStage: TypeAlias = Callable[[str, EpochRecord], None]
@@ -173,7 +172,7 @@ class Stages:
         estimate, doubt, probs = None, None, None
         given: Any = config.transition
         if isinstance(given, TransitionEstimate):
-            estimate, given = given, match_transition(given.transition, given.class_names, self.class_names)
+            estimate = given
         elif given is None and _needs_estimate(config.method):
             (estimate, doubt), probs = self.estimate(), self.probs
             # With the paper's recipe the estimate is used in any case, and the doubt is reported.
@@ -185,7 +184,7 @@ class Stages:
             method = "ce"
         transition = None
         if given is not None and _needs_estimate(method):
-            transition = check_transition(given, len(self.class_names))
+            transition = matrix_for(self.class_names, given, len(self.class_names))
         trained, test = self.train(method, transition), self.data.test
         networks, accuracy = trained.networks, trained.test_accuracy
         if probs is not None and config.method == AUTO and method != "forward":
