@@ -127,7 +127,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             own.
         """
         if self.correction not in CORRECTIONS:
-            raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
+            raise UnknownNameError("correction", self.correction, CORRECTIONS)
         if verified is not None and self.transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         X, y = indexable(X, y)  # noqa: N806

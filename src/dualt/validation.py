@@ -260,7 +260,7 @@ def class_name(name: Any) -> str:
 
 def check_class_names(class_names: ClassNames, n_classes: int | None = None) -> tuple[str, ...]:
     """Return class names as strings: one per class, if their number is known, and none twice."""
-    if isinstance(class_names, (Mapping, set, frozenset)):
+    if isinstance(class_names, (Mapping, set, frozenset)) or not isinstance(class_names, Iterable):
         raise LabelsError(
             f"Expected class names as a list in the order of the columns, got a {type(class_names).__name__}."
         )
@@ -279,6 +279,13 @@ def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
         if 0 < value < 1 or (inclusive and value in (0, 1)):
             return float(value)
     raise InputError(f"Expected {name} in {'[0, 1]' if inclusive else '(0, 1)'}, got {value!r}.")
+
+
+def check_answer(value: Any, name: str) -> bool | None:
+    """Return `value` if it is True, False or None, as Python's own: NumPy's would not be identical to them."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return None if value is None else bool(value)
+    raise InputError(f"Expected {name} True, False or None, got {value!r}.")
 
 
 def check_count(value: Any, name: str, least: int) -> int:

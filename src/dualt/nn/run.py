@@ -30,6 +30,7 @@ from dualt.results import TransitionEstimate, claims
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.transition import matrix_for
+from dualt.validation import check_answer
 
 # Called with the name of a stage and the record of an epoch.
 OnStage: TypeAlias = Callable[[str, EpochRecord], None]
@@ -78,8 +79,7 @@ class Stages:
     def check(self) -> None:
         """Raise the errors of settings that do not fit the data or one another, before anything is trained."""
         config, part, n_classes = self.config, self.data.train, len(self.class_names)
-        if config.determined not in (True, False, None):
-            raise InputError(f"Expected determined True, False or None, got {config.determined!r}.")
+        check_answer(config.determined, "determined")
         if not self.folds and config.fold_models > 1:
             raise InputError(f"Expected at least 2 folds for fold_models={config.fold_models}, got 1.")
         if config.estimator is not None and ESTIMATORS[config.estimator].needs_members and config.fold_models < 2:

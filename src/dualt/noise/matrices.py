@@ -115,7 +115,7 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
     array([[0.55, 0.45],
            [0.45, 0.55]])
     """
-    kind, _, amount = ("sym-0" if name == "clean" else name.lower()).rpartition("-")
+    kind, _, amount = ("sym-0" if name == "clean" else str(name).lower()).rpartition("-")
     try:
         rate = float(amount.rstrip("%"))
     except ValueError:
