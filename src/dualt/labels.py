@@ -184,7 +184,7 @@ class LabelCoder:
         """Return the coder of the classes that occur, in sorted order."""
         if labels.ndim == 2:
             return cls.for_labels(labels, labels.shape[1])
-        values = np.unique(labels)
+        values = np.unique(labels[~is_missing(labels)])  # `encode` refuses the missing ones, with their rows
         if values.dtype.kind == "f":
             values = whole_values(values)
         if len(values) < 2:
