@@ -45,6 +45,12 @@ def test_every_public_name_is_there(name):
     assert name in dir(dualt)
 
 
+def test_public_modules_are_imported_by_their_names():
+    for name in dualt.__all__:
+        if inspect.ismodule(getattr(dualt, name)):
+            assert importlib.import_module(f"dualt.{name}") is getattr(dualt, name)
+
+
 def test_promised_names():
     assert set(PROMISED) <= set(dualt.__all__)
     assert {"symmetric", "pair", "asymmetric", "random_diagonal_dominant", "corrupt"} <= set(dualt.noise.__all__)
