@@ -57,11 +57,11 @@ def align_labels(pred_probs: Any, noisy_labels: Any, called: str = "labels") -> 
     )
 
 
-def as_array(values: Any, expected: str, error: type[InputError]) -> NDArray[Any]:
+def as_array(values: Any, expected: str, error: type[InputError], dtype: Any = None) -> NDArray[Any]:
     """Return anything array-like as a plain array, without copying arrays; a masked entry is refused."""
     try:
         given = _readable(values)
-        array = np.asarray(given)
+        array = np.asarray(given, dtype)
     except (TypeError, ValueError, RuntimeError, OverflowError) as cause:
         raise error(f"Expected {expected}: {str(cause).rstrip('.')}.") from None
     if np.ma.is_masked(given):
@@ -223,11 +223,7 @@ def check_transition(transition: Any, n_classes: int | None = None) -> NDArray[n
     rows = index_of(transition) if is_frame(transition) else None
     if rows is not None and rows.is_unique and {*rows} == {*transition.columns}:
         transition = transition.loc[[*transition.columns]]
-    given = as_array(transition, "a numeric transition matrix", TransitionError)
-    try:
-        matrix = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TransitionError(f"Expected a numeric transition matrix: {str(error).rstrip('.')}.") from None
+    matrix = as_array(transition, "a numeric transition matrix", TransitionError, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise TransitionError(f"Expected a square transition matrix of at least 2×2, got shape {matrix.shape}.")
     if n_classes is not None and len(matrix) != n_classes:

@@ -13,7 +13,7 @@ from dualt.estimators._counts import pooled_rows, resample_counts
 from dualt.estimators.confident_joint import calibrated_joint, confident_pairs, with_diagonal
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.chunks import count_pairs, entries_at
+from dualt.rows.chunks import add_counts, count_pairs, entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power
 from dualt.rows.summary import PosteriorSummary
@@ -174,10 +174,7 @@ def _count(posterior: NoisyPosterior, reader: EarlyPosterior, power: float, full
 
     counts, sums = np.zeros(n_classes**2), np.zeros(3)
     for keys, weights, sureness in posterior.map(read):
-        if len(counts) <= 4 * len(keys):
-            counts += np.bincount(keys, weights, len(counts))
-        else:
-            np.add.at(counts, keys, weights)
+        add_counts(counts, keys, weights)
         exact = weights.astype(np.float64)
         sums += exact.sum(), exact @ exact, exact @ sureness
     return _Counted(counts.reshape(n_classes, n_classes), *(max(float(value), 1e-9) for value in sums))
