@@ -70,12 +70,13 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
     matrix = pooled_rows(counted.counts)
     shares = supported_shares(few, matrix, posterior.n_jobs)
     share = shares.most if determined is None else 1.0 if determined else shares.likeliest
-    least = _rate(part_of(matrix, shares.least), summary.label_counts)
+    least = part_of(matrix, shares.least)
+    least_rate = float(clean_prior(least, summary.label_counts) @ (1 - np.diagonal(least)))
     return Fit(
         part_of(matrix, share),
         np.rint(counted.counts.sum(axis=1)).astype(np.int64),
         partial(_resample, counted.counts, share),
-        rate_interval=(min(counted.least(), least), 1.0),
+        rate_interval=(min(counted.least(), least_rate), 1.0),
         determined=determined,
     )
 
@@ -114,10 +115,6 @@ def part_of(matrix: Matrix, share: float) -> Matrix:
     part = share * matrix
     part[np.diag_indices(len(part))] += 1 - share
     return part
-
-
-def _rate(transition: Matrix, label_counts: NDArray[np.int64]) -> float:
-    return float(clean_prior(transition, label_counts) @ (1 - np.diagonal(transition)))
 
 
 def _rounds(rows: NDArray[Any], labels: Codes, n_jobs: int) -> Matrix:

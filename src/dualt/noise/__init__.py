@@ -4,14 +4,6 @@ from dualt.noise.by_example import InstanceNoise, expected_transition, part_depe
 from dualt.noise.matrices import asymmetric, corrupt, from_name, pair, random_diagonal_dominant, symmetric
 
 __all__ = [
-    "InstanceNoise",
-    "asymmetric",
-    "corrupt",
-    "expected_transition",
-    "from_name",
-    "pair",
-    "part_dependent",
-    "random_diagonal_dominant",
-    "symmetric",
-    "weak_annotators",
-]
+    "InstanceNoise", "asymmetric", "corrupt", "expected_transition", "from_name", "pair", "part_dependent",
+    "random_diagonal_dominant", "symmetric", "weak_annotators",
+]  # fmt: skip
