@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 import dualt
 from dualt.errors import DualtWarning, InputError, ProbabilitiesError, TransitionError
 from dualt.transition import early_posterior, match_transition
-from dualt.validation import check_transition
 from tests.strategies import transitions
 
 
@@ -161,7 +160,6 @@ def test_the_classes_of_a_data_frame_are_matched_by_its_names(rows):
     np.testing.assert_array_equal(dualt.clean_posterior(probs, shuffled), dualt.clean_posterior(clean, matrix))
     np.testing.assert_array_equal(dualt.noise.corrupt(labels, shuffled), dualt.noise.corrupt(labels, matrix))
     assert dualt.noisy_accuracy(labels, labels, shuffled).bounds == dualt.noisy_accuracy(labels, labels, matrix).bounds
-    np.testing.assert_array_equal(check_transition(shuffled), named.loc[[*"bca"], [*"bca"]])
 
 
 @pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])

@@ -262,9 +262,8 @@ def test_yes_and_no_of_numpy_are_those_of_python(name):
     labels = np.arange(90) % 3
     plain, own = (dualt.estimate_transition(models, labels, **{name: no}) for no in (False, np.False_))
     assert own.to_dict() == plain.to_dict()
-    for value in ("no", 0):
-        with pytest.raises(InputError, match=f"Expected {name} True, False or None, got {value!r}"):
-            dualt.estimate_transition(models, labels, **{name: value})
+    with pytest.raises(InputError, match=f"Expected {name} True, False or None, got 0"):
+        dualt.estimate_transition(models, labels, **{name: 0})
 
 
 def test_labels_of_another_number_of_index_levels_are_refused():

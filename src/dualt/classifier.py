@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier, made noise-aware."""
+"""`RobustClassifier`: a scikit-learn classifier trained on noisy labels."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     transition_estimate_ : TransitionEstimate or None
         None if a matrix was given.
     label_issues_ : LabelIssues
-        What is known of every training label.
+        The scores of all training labels.
     classifier_ : the fitted classifier
 
     Examples

@@ -83,11 +83,9 @@ def test_objects_are_refused_and_never_unpickled(tmp_path):
 
 
 def test_a_single_value_is_no_array_of_rows(tmp_path):
-    np.save(tmp_path / "a.npy", 3)
     np.savez(tmp_path / "a.npz", probs=3)
-    for name in ("a.npy", "a.npz"):
-        with pytest.raises(FileError, match=rf"an array of rows in .*{name}, got a single value"):
-            load_array(tmp_path / name)
+    with pytest.raises(FileError, match=r"an array of rows in .*a\.npz, got a single value"):
+        load_array(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

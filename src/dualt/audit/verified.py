@@ -44,7 +44,7 @@ class Audit:
     given
         Given labels when the rows were drawn; refused where the data have others.
     named
-        What errors call the rows: their positions before rows without a label were left out.
+        Row positions for error messages, counted before rows without a label were left out.
 
     Examples
     --------

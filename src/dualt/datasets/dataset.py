@@ -1,4 +1,4 @@
-"""A data set: samples, labels and class names; and its parts in an experiment with noisy labels."""
+"""A data set of samples, labels and class names, and its split for an experiment with noisy labels."""
 
 from __future__ import annotations
 

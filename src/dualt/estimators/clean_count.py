@@ -1,4 +1,4 @@
-"""The default: count the given labels among examples whose *true* class is clear, as far as the labels support it."""
+"""The default with one model: count given labels among examples whose *true* class is clear."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class RobustRun:
     # The matrix that the method was given, and the one that it has learned by revising it, if any.
     transition: NDArray[np.float64] | None
     learned_transition: NDArray[np.float64] | None
-    # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
+    # The estimate, if the matrix was estimated, and why it should not be trusted, if so.
     estimate: TransitionEstimate | None
     distrust: str | None
     # Noisy posterior of the training part followed by the validation part (by each of several fold models), if learned,

@@ -1,4 +1,4 @@
-"""The entry: whatever looks like probabilities and labels becomes a posterior, checked and aligned once."""
+"""`as_posterior`: probabilities and labels of any kind, checked and aligned once."""
 
 from __future__ import annotations
 
