@@ -46,9 +46,8 @@ def test_every_public_name_is_there(name):
 
 
 def test_public_modules_are_imported_by_their_names():
-    for name in dualt.__all__:
-        if inspect.ismodule(getattr(dualt, name)):
-            assert importlib.import_module(f"dualt.{name}") is getattr(dualt, name)
+    modules = {name: found for name in dualt.__all__ if inspect.ismodule(found := getattr(dualt, name))}
+    assert all(importlib.import_module(f"dualt.{name}") is module for name, module in modules.items())
 
 
 def test_promised_names():

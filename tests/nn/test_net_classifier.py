@@ -206,7 +206,6 @@ def test_channels_may_come_last():
     pixels, labels = rng.integers(256, size=(40, 8, 6, 3), dtype=np.uint8), np.arange(40) % 2
     last = RobustNetClassifier(method="ce", epochs=1, folds=1, random_state=0).fit(pixels, labels)
     first = clone(last).fit(pixels.transpose(0, 3, 1, 2), labels)
-    assert last.model_.input_shape == (3, 8, 6)
     np.testing.assert_array_equal(last.predict_proba(pixels), first.predict_proba(pixels.transpose(0, 3, 1, 2)))
 
 
