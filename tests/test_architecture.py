@@ -14,7 +14,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # The floors of the house, from the ground up: each may import those before it.
 FLOORS = (
     "errors", "validation", "labels", "rng", "files", "kernels", "transition", "noise", "rows", "io", "results",
-    "votes", "audit", "estimators", "issues", "crossfit", "classifier", "datasets", "report", "nn", "reproduce", "cli",
+    "votes", "audit", "estimators", "issues", "crossfit", "classifier", "datasets", "report", "nn",
+    "losses", "reproduce", "cli",
 )  # fmt: skip
 # Methods of results that hand themselves to a later floor, imported when they are called.
 DOORS = {("issues/label_issues.py", "report")}

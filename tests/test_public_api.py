@@ -45,6 +45,11 @@ def test_every_public_name_is_there(name):
     assert name in dir(dualt)
 
 
+def test_public_modules_are_imported_by_their_names():
+    modules = {name: found for name in dualt.__all__ if inspect.ismodule(found := getattr(dualt, name))}
+    assert all(importlib.import_module(f"dualt.{name}") is module for name, module in modules.items())
+
+
 def test_promised_names():
     assert set(PROMISED) <= set(dualt.__all__)
     assert {"symmetric", "pair", "asymmetric", "random_diagonal_dominant", "corrupt"} <= set(dualt.noise.__all__)

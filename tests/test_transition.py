@@ -150,6 +150,18 @@ def test_a_matrix_is_matched_by_permuted_numbers():
     assert match_transition(matrix, ("7", "8", "9"), ("0", "1", "2")) is matrix
 
 
+@pytest.mark.parametrize("rows", ["abc", "cab"])
+def test_the_classes_of_a_data_frame_are_matched_by_its_names(rows):
+    clean, matrix = np.random.default_rng(0).dirichlet(np.ones(3), 50), dualt.noise.random_diagonal_dominant(3, 0.3, 0)
+    named = pd.DataFrame(matrix, index=[*"abc"], columns=[*"abc"])
+    shuffled, labels = named.loc[[*rows], [*"bca"]], np.array([*"abc"])[clean.argmax(axis=1)]
+    probs = pd.DataFrame(clean, columns=[*"abc"])
+    np.testing.assert_array_equal(dualt.to_noisy(probs, shuffled), dualt.to_noisy(clean, matrix))
+    np.testing.assert_array_equal(dualt.clean_posterior(probs, shuffled), dualt.clean_posterior(clean, matrix))
+    np.testing.assert_array_equal(dualt.noise.corrupt(labels, shuffled), dualt.noise.corrupt(labels, matrix))
+    assert dualt.noisy_accuracy(labels, labels, shuffled).bounds == dualt.noisy_accuracy(labels, labels, matrix).bounds
+
+
 @pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])
 def test_the_classes_of_an_estimate_are_matched_by_the_columns(function):
     rng = np.random.default_rng(0)

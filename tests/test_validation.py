@@ -256,6 +256,16 @@ def test_n_jobs_is_what_scikit_learn_users_expect(monkeypatch):
     assert [check_n_jobs(n_jobs) for n_jobs in (None, 1, np.int64(3), -1, -2, -9)] == [1, 1, 3, 4, 3, 1]
 
 
+@pytest.mark.parametrize("name", ["determined", "out_of_fold"])
+def test_yes_and_no_of_numpy_are_those_of_python(name):
+    models = np.random.default_rng(0).dirichlet(np.ones(3), (2, 90))
+    labels = np.arange(90) % 3
+    plain, own = (dualt.estimate_transition(models, labels, **{name: no}) for no in (False, np.False_))
+    assert own.to_dict() == plain.to_dict()
+    with pytest.raises(InputError, match=f"Expected {name} True, False or None, got 0"):
+        dualt.estimate_transition(models, labels, **{name: 0})
+
+
 def test_labels_of_another_number_of_index_levels_are_refused():
     frame, labels = pd.DataFrame(PROBS), pd.Series(LABELS)
     levels = pd.MultiIndex.from_product([["x"], range(3)])
@@ -268,7 +278,7 @@ def test_labels_of_another_number_of_index_levels_are_refused():
     )
 
 
-@pytest.mark.parametrize(("names", "got"), [({0: "x", 1: "y"}, "dict"), ({"x", "y"}, "set")])
+@pytest.mark.parametrize(("names", "got"), [({0: "x", 1: "y"}, "dict"), ({"x", "y"}, "set"), (2, "int")])
 def test_class_names_without_an_order_of_columns_are_refused(names, got):
     with pytest.raises(LabelsError, match=f"order of the columns, got a {got}"):
         dualt.estimate_transition(PROBS, LABELS, class_names=names)

@@ -27,13 +27,10 @@ _NAMES = {
     "votes": ("Votes", "combine_votes"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = {"losses": "nn.losses"} | {
-    name: name
-    for name in (
-        "audit", "crossfit", "datasets", "errors", "estimators", "io", "issues", "noise", "report", "results", "rows",
-        "transition", "votes",
-    )
-}  # fmt: skip
+_MODULES = (
+    "audit", "crossfit", "datasets", "errors", "estimators", "io", "issues", "losses", "noise", "report", "results",
+    "rows", "transition", "votes",
+)  # fmt: skip
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
 
@@ -44,7 +41,7 @@ def __getattr__(name: str) -> object:
     from dualt.errors import naming_extra
 
     with naming_extra(f"dualt.{name}"):
-        module = importlib.import_module(f"dualt.{_HOME.get(name) or _MODULES[name]}")
+        module = importlib.import_module(f"dualt.{_HOME.get(name, name)}")
     return getattr(module, name) if name in _HOME else module
 
 

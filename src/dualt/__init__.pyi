@@ -7,6 +7,7 @@ from dualt import errors as errors
 from dualt import estimators as estimators
 from dualt import io as io
 from dualt import issues as issues
+from dualt import losses as losses
 from dualt import noise as noise
 from dualt import report as report
 from dualt import results as results
@@ -30,7 +31,6 @@ from dualt.estimators.sklearn import TEstimator as TEstimator
 from dualt.issues import LabelIssues as LabelIssues
 from dualt.issues import TrainingDynamics as TrainingDynamics
 from dualt.issues import find_label_issues as find_label_issues
-from dualt.nn import losses as losses
 from dualt.nn.classifier import RobustNetClassifier as RobustNetClassifier
 from dualt.results import TransitionEstimate as TransitionEstimate
 from dualt.results.display import plot_transition as plot_transition

@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier, made noise-aware."""
+"""`RobustClassifier`: a scikit-learn classifier trained on noisy labels."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     transition_estimate_ : TransitionEstimate or None
         None if a matrix was given.
     label_issues_ : LabelIssues
-        What is known of every training label.
+        The scores of all training labels.
     classifier_ : the fitted classifier
 
     Examples
@@ -127,7 +127,7 @@ class RobustClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             own.
         """
         if self.correction not in CORRECTIONS:
-            raise UnknownNameError("correction", str(self.correction), CORRECTIONS)
+            raise UnknownNameError("correction", self.correction, CORRECTIONS)
         if verified is not None and self.transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         X, y = indexable(X, y)  # noqa: N806

@@ -57,8 +57,8 @@ class FileError(DualtError, OSError):
 class UnknownNameError(DualtError, ValueError):
     """Nothing is registered under that name."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = list(known)
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        name, known = str(name), list(known)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Given labels of any reasonable kind as arrays, which of them are missing, and as class indices, a chunk at a time."""
+"""Given labels: as arrays, as class indices, and which of them are missing."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def as_text_array(texts: Sequence[str]) -> NDArray[np.str_]:
 
 
 def visible_name(name: str) -> str:
-    """Return a class name to show people: in quotes where a blank at its end would not be seen."""
+    """Return a class name for display, in quotes if it is empty or begins or ends with a blank."""
     return name if name and name == name.strip() else f"'{name}'"
 
 
@@ -184,7 +184,7 @@ class LabelCoder:
         """Return the coder of the classes that occur, in sorted order."""
         if labels.ndim == 2:
             return cls.for_labels(labels, labels.shape[1])
-        values = np.unique(labels)
+        values = np.unique(labels[~is_missing(labels)])  # `encode` refuses the missing ones, with their rows
         if values.dtype.kind == "f":
             values = whole_values(values)
         if len(values) < 2:

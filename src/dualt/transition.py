@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from dualt import kernels
 from dualt.errors import DualtWarning, TransitionError
 from dualt.kernels.posterior import MOST_CUBED, PosteriorKernel, split_background
-from dualt.validation import as_probability_table, check_n_jobs, check_probability_chunk, check_transition
+from dualt.validation import (
+    as_probability_table,
+    check_n_jobs,
+    check_probability_chunk,
+    check_transition,
+    is_frame,
+    names_of_columns,
+)
 
 # Above this condition number a matrix is called near singular: its inverse amplifies the errors of the posterior so
 # much that it says nothing about the clean class.
@@ -36,7 +43,7 @@ _MOST_READ = 2e9
 def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.float64]:
     """Return P(noisy | x) = P(clean | x) @ transition.
 
-    The classes of an estimate are matched by name with the columns of a data frame.
+    The classes of the matrix, if an estimate or a data frame names them, are matched with named columns.
 
     Examples
     --------
@@ -46,8 +53,15 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
     table, names = as_probability_table(clean_posterior)
     clean = np.asarray(table, dtype=np.float64)
     check_probability_chunk(clean, 0)
-    matrix = check_transition(transition, clean.shape[1])
-    return np.asarray(clean @ match_transition(matrix, getattr(transition, "class_names", None), names))
+    return np.asarray(clean @ matrix_for(names, transition, clean.shape[1]))
+
+
+def matrix_for(class_names: Sequence[str] | None, transition: Any, n_classes: int | None = None) -> NDArray[np.float64]:
+    """Return a checked matrix; if an estimate or a data frame names its classes, in the order of `class_names`."""
+    names = getattr(transition, "class_names", None)
+    if is_frame(transition):
+        names = names_of_columns(transition.columns)
+    return match_transition(check_transition(transition, n_classes), names, class_names)
 
 
 def match_transition(
@@ -102,7 +116,7 @@ def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | Non
     pred_probs : (n_samples, n_classes)
         Posterior of the noisy label.
     transition : (n_classes, n_classes)
-        A matrix or an estimate, whose classes are matched by name with the columns of a data frame.
+        A matrix or an estimate. Its classes, if it names them, are matched with named columns of `pred_probs`.
     n_jobs
         Number of threads; −1 for all cores. The result does not depend on it.
 
@@ -122,8 +136,7 @@ def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | Non
     """
     table, names = as_probability_table(pred_probs)
     n_classes = table.shape[1]
-    matrix = check_transition(transition, n_classes)
-    matrix = match_transition(matrix, getattr(transition, "class_names", None), names)
+    matrix = matrix_for(names, transition, n_classes)
     inverse = _well_conditioned_inverse(matrix)
     if inverse is None and n_classes <= _MANY_CLASSES:
         warnings.warn(

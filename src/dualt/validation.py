@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError, ProbabilitiesError, TransitionError
 
@@ -57,11 +57,11 @@ def align_labels(pred_probs: Any, noisy_labels: Any, called: str = "labels") -> 
     )
 
 
-def as_array(values: Any, expected: str, error: type[InputError]) -> NDArray[Any]:
+def as_array(values: Any, expected: str, error: type[InputError], dtype: Any = None) -> NDArray[Any]:
     """Return anything array-like as a plain array, without copying arrays; a masked entry is refused."""
     try:
         given = _readable(values)
-        array = np.asarray(given)
+        array = np.asarray(given, dtype)
     except (TypeError, ValueError, RuntimeError, OverflowError) as cause:
         raise error(f"Expected {expected}: {str(cause).rstrip('.')}.") from None
     if np.ma.is_masked(given):
@@ -213,13 +213,15 @@ def most_by_rounding(n_classes: int) -> float:
     return min(max(0.05, 0.005 * n_classes), 0.5)
 
 
-def check_transition(transition: ArrayLike, n_classes: int | None = None) -> NDArray[np.float64]:
-    """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it."""
-    given = as_array(transition, "a numeric transition matrix", TransitionError)
-    try:
-        matrix = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TransitionError(f"Expected a numeric transition matrix: {str(error).rstrip('.')}.") from None
+def check_transition(transition: Any, n_classes: int | None = None) -> NDArray[np.float64]:
+    """Return `transition` as float64 with rows that sum to one exactly, or say what is wrong with it.
+
+    The rows of a data frame come in the order of its columns, if both have the same names.
+    """
+    rows = index_of(transition) if is_frame(transition) else None
+    if rows is not None and rows.is_unique and {*rows} == {*transition.columns}:
+        transition = transition.loc[[*transition.columns]]
+    matrix = as_array(transition, "a numeric transition matrix", TransitionError, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise TransitionError(f"Expected a square transition matrix of at least 2×2, got shape {matrix.shape}.")
     if n_classes is not None and len(matrix) != n_classes:
@@ -252,7 +254,7 @@ def class_name(name: Any) -> str:
 
 def check_class_names(class_names: ClassNames, n_classes: int | None = None) -> tuple[str, ...]:
     """Return class names as strings: one per class, if their number is known, and none twice."""
-    if isinstance(class_names, (Mapping, set, frozenset)):
+    if isinstance(class_names, (Mapping, set, frozenset)) or not isinstance(class_names, Iterable):
         raise LabelsError(
             f"Expected class names as a list in the order of the columns, got a {type(class_names).__name__}."
         )
@@ -271,6 +273,13 @@ def check_fraction(value: Any, name: str, *, inclusive: bool = False) -> float:
         if 0 < value < 1 or (inclusive and value in (0, 1)):
             return float(value)
     raise InputError(f"Expected {name} in {'[0, 1]' if inclusive else '(0, 1)'}, got {value!r}.")
+
+
+def check_answer(value: Any, name: str) -> bool | None:
+    """Return `value` if it is True, False or None, as Python's own: NumPy's would not be identical to them."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return None if value is None else bool(value)
+    raise InputError(f"Expected {name} True, False or None, got {value!r}.")
 
 
 def check_count(value: Any, name: str, least: int) -> int:

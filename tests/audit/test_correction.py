@@ -201,6 +201,7 @@ def test_neither_the_order_of_the_verified_rows_nor_repeats_count(data):
         (lambda rows, true: (rows + N, true), f"from 0 to 2,999, got {N}|from 0 to 2,999, got"),
         (lambda rows, true: (np.r_[rows, rows[:1]], np.r_[true, (true[:1] + 1) % C]), "one true class for every"),
         (lambda rows, true: (rows, np.where(true == 1, 9, true)), "as true class of row 24 .*got '9'"),
+        (lambda rows, true: (rows, np.where(true == 1, np.nan, true)), "as true class of row 24 .*got 'nan'"),
         (lambda rows, true: (rows, true.astype(str).astype("U3").repeat(1) + "x"), "got '0x'"),
         (lambda rows, true: (rows[:9], true[:9]), "at least 10 verified rows, got 9. Verify 1 more"),
         (lambda rows, true: (rows[:0], true[:0]), "at least one label"),

@@ -52,6 +52,8 @@ def test_bytes_stay_images_and_channels_go_first():
         ((np.ones((60, 2)), [f"{k}.5" for k in range(60)]), LabelsError, "60 different ones in 60 rows"),
         ((X, [0, 1, 0.5, 1, 0, 1]), LabelsError, "0.5 at row 2"),
         ((X, [0, 1, np.nan, 1, 0, 1]), LabelsError, "nan at row 2"),
+        ((X, ["a", "b", "", "b", "a", "b"]), LabelsError, "got '' at row 2"),
+        ((np.ma.masked_equal(X, 5), [0, 1] * 3), InputError, "masked entry at row 2"),
     ],
 )
 def test_unusable_arrays_are_refused(arguments, error, message):

@@ -82,6 +82,12 @@ def test_objects_are_refused_and_never_unpickled(tmp_path):
     assert mark.exists(), "the trap must be armed, else the test shows nothing"
 
 
+def test_a_single_value_is_no_array_of_rows(tmp_path):
+    np.savez(tmp_path / "a.npz", probs=3)
+    with pytest.raises(FileError, match=r"an array of rows in .*a\.npz, got a single value"):
+        load_array(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_npz_by_name_or_as_the_only_array(tmp_path, save):
     save(tmp_path / "two.npz", probs=ARRAY, other=ARRAY + 1)

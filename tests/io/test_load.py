@@ -157,6 +157,7 @@ MATRIX = [[0.9, 0.1], [0.3, 0.7]]
         ("t.csv", "dog,cat\n0.9,0.1\n0.3,0.7\n", ("dog", "cat")),
         ("t.csv", "0.9,0.1\n0.3,0.7\n", None),
         ("t.csv", ",dog,cat\ndog,0.9,0.1\ncat,0.3,0.7\n", ("dog", "cat")),
+        ("t.csv", "true,dog,cat\ndog,0.9,0.1\ncat,0.3,0.7\n", ("dog", "cat")),  # of `to_frame`, by pandas
     ],
 )
 def test_matrices(tmp_path, name, content, names):

@@ -86,6 +86,7 @@ def test_folds_suit_the_number_of_samples():
     [
         ({"method": "foward"}, UnknownNameError, "Did you mean 'forward'"),
         ({"recipe": "own"}, InputError, "Expected recipe"),
+        ({"method": None}, UnknownNameError, "Unknown method 'None'"),
         ({"estimator": "dual"}, UnknownNameError, "Unknown estimator"),
         ({"estimator": "oracle"}, UnknownNameError, "without clean labels 'oracle'"),
         ({"n_jobs": 0}, InputError, "n_jobs"),

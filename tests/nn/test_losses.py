@@ -25,6 +25,12 @@ from dualt.nn.losses import (
 )
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_a_matrix_may_be_a_tensor_of_any_float_type(dtype):
+    matrix = torch.eye(3, dtype=dtype, requires_grad=True)
+    assert torch.equal(ForwardLoss(matrix).transition, torch.eye(3))
+
+
 def softmax_row(row):
     top = max(row)
     weights = [math.exp(value - top) for value in row]

@@ -201,6 +201,14 @@ def test_an_estimate_whose_classes_are_in_another_order_is_put_in_this_one(digit
     np.testing.assert_allclose(model.transition_, estimate.transition[np.ix_(place, place)])
 
 
+def test_channels_may_come_last():
+    rng = np.random.default_rng(0)
+    pixels, labels = rng.integers(256, size=(40, 8, 6, 3), dtype=np.uint8), np.arange(40) % 2
+    last = RobustNetClassifier(method="ce", epochs=1, folds=1, random_state=0).fit(pixels, labels)
+    first = clone(last).fit(pixels.transpose(0, 3, 1, 2), labels)
+    np.testing.assert_array_equal(last.predict_proba(pixels), first.predict_proba(pixels.transpose(0, 3, 1, 2)))
+
+
 @pytest.mark.parametrize("n_outputs", [9, 12])
 def test_a_network_of_other_outputs_than_classes_is_refused(digits, n_outputs):
     x, given, _, _ = digits

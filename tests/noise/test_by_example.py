@@ -131,6 +131,7 @@ def test_a_class_without_examples_is_a_column_and_a_row(kind):
         (X, np.ones(600, int), 0.2, LabelsError, "at least two classes, got only '1'"),
         (X, np.where(Y == 2, -1, Y), 0.2, LabelsError, "got -1 at row 2"),
         (X, np.where(Y == 2, np.nan, Y), 0.2, LabelsError, "a label for every row, got nan at row 2"),
+        (X, np.where(Y == 2, "", Y.astype(str)), 0.2, LabelsError, "a label for every row, got '' at row 2"),
     ],
 )
 def test_bad_input_is_refused(kind, features, labels, rate, error, message):

@@ -178,6 +178,13 @@ def test_unusable_input_is_refused(probs, labels, error, message):
         dualt.estimate_transition(da.from_array(probs, chunks=600), labels, "spade")
 
 
+def test_a_series_is_no_table_of_probabilities():
+    with pytest.raises(
+        ProbabilitiesError, match=r"at least two classes \(columns\), got 1\. For two classes pass both"
+    ):
+        dualt.estimate_transition(dd.from_pandas(pd.Series(PROBS[:, 0]), npartitions=2), LABELS)
+
+
 def test_on_a_cluster_the_result_is_the_same_though_a_worker_dies(cluster, expected, tmp_path):
     fatal = tmp_path / "killed"
 

@@ -28,11 +28,11 @@ from dualt.rows.chunks import normalize_counts
 from dualt.rows.posterior import NoisyPosterior
 from dualt.transition import early_posterior
 
-# Bayes' rule, and how firmly it is believed: a ridge of 2/m on the mean loss of m rows.
+# Bayes' rule, and the ridge penalty towards it: 2/m on the mean loss of m rows.
 _BAYES = np.array([1.0, 1.0, 0.0, 0.0])
 _RIDGE = 2.0
 _FOLDS = 5
-# Smaller probabilities are noise of the classifier: their logarithms must not decide.
+# Probabilities are clipped here: the logarithms of smaller ones are noise of the classifier.
 _SMALLEST = 1e-4
 # A zero in T means "not seen", not "impossible": this share of each row is spread over all classes.
 _UNSEEN = 1e-3

@@ -23,7 +23,7 @@ from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.labels import Codes, LabelCoder, as_label_array, shorten, whole_values
 from dualt.results.estimate import TransitionEstimate
 from dualt.rows.chunks import surest, working_dtype
-from dualt.transition import NEAR_SINGULAR, clean_prior, match_transition
+from dualt.transition import NEAR_SINGULAR, clean_prior, matrix_for
 from dualt.validation import (
     align_labels,
     as_array,
@@ -145,7 +145,7 @@ def noisy_accuracy(
         checked = audit.rows, true
     rate = None
     if matrix is not None:
-        matrix = match_transition(matrix, None if estimate is None else estimate.class_names, coder.names)
+        matrix = matrix_for(coder.names, transition)
         rate = largest_rate(matrix, given, level)
     if rate is not None and estimate is not None:
         highest, counts = estimate.noise_rate_interval(level)[1], np.bincount(given, minlength=coder.n_classes)

@@ -44,7 +44,7 @@ class Audit:
     given
         Given labels when the rows were drawn; refused where the data have others.
     named
-        What errors call the rows: their positions before rows without a label were left out.
+        Row positions for error messages, counted before rows without a label were left out.
 
     Examples
     --------
@@ -179,16 +179,17 @@ def check_rows(
             f"Expected verified rows from 0 to {n_samples - 1:,}, got {audit.rows[outside[0]]} at position {outside[0]}"
             f"{and_more(len(outside))}. Rows are counted from 0; pass the data that were audited."
         )
+    audit = audit.take(np.argsort(audit.rows, kind="stable"))
+    true = _encode(coder, audit.true, audit.named, "true class")
     _, first, places = np.unique(audit.rows, return_index=True, return_inverse=True)
-    differs = np.flatnonzero(audit.true[first][places] != audit.true)
+    differs = np.flatnonzero(true[first][places] != true)
     if len(differs):
         row, one, other = (each[differs[0]] for each in (audit.named, audit.true[first][places], audit.true))
         raise InputError(
             f"Expected one true class for every verified row, got {one!s} and {other!s} for row {row}"
             f"{and_more(len(differs))}. Decide which is right, and delete the other."
         )
-    audit = audit.take(first)
-    true = _encode(coder, audit.true, audit.named, "true class")
+    audit, true = audit.take(first), true[first]
     if audit.given is not None:
         now = given_of(audit.rows)
         bad = np.flatnonzero(_encode(coder, audit.given, audit.named, "given label") != now)

@@ -12,7 +12,6 @@ import dualt
 from dualt.cli.options import Json, output_option
 from dualt.cli.terminal import print_json, say
 from dualt.errors import InputError
-from dualt.files import atomic_write
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -132,8 +131,7 @@ def _write(path: Path, probs: NDArray[Any], names: Sequence[str], samples: _Samp
     import pandas as pd
 
     if path.suffix.lower() == ".npy":
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, probs, allow_pickle=False)
+        dualt.io.load.save_probabilities(path, probs, names, {})
         return
     files = {} if samples.files is None else {dualt.io.image_folder.FILE_COLUMN: samples.files}
     frame = pd.DataFrame(files, index=range(len(probs))) if samples.table is None else samples.table

@@ -1,4 +1,4 @@
-"""A data set: samples, labels and class names; and its parts in an experiment with noisy labels."""
+"""A data set of samples, labels and class names, and its split for an experiment with noisy labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dualt.errors import InputError
 from dualt.labels import LabelCoder, as_label_array
 from dualt.noise import corrupt
 from dualt.rng import stream
-from dualt.validation import check_fraction, check_transition
+from dualt.validation import as_array, check_fraction, check_transition
 
 Samples: TypeAlias = "NDArray[Any] | LazyImages"
 Labels: TypeAlias = "NDArray[np.int64]"
@@ -82,7 +82,7 @@ def from_arrays(x: Any, y: Any, *, name: str = "arrays") -> Dataset:
     >>> data.class_names, data.train_y.tolist(), data.train_x.dtype
     (('no', 'yes'), [0, 1], dtype('float64'))
     """
-    array, labels = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x), as_label_array(y)
+    array, labels = as_array(x, "numbers in X", InputError), as_label_array(y)
     if array.dtype.kind not in "biuf":
         raise InputError(f"Expected numbers in X, got an array of dtype {array.dtype}.")
     if array.ndim not in (2, 3, 4) or array.size == 0:

@@ -12,12 +12,6 @@ from dualt.estimators.registry import (
 )
 
 __all__ = [
-    "DEFAULT_ESTIMATOR",
-    "ESTIMATORS",
-    "EstimatorEntry",
-    "comparable",
-    "count_fit",
-    "estimate_posterior",
-    "estimate_transition",
-    "estimate_verified",
-]
+    "DEFAULT_ESTIMATOR", "ESTIMATORS", "EstimatorEntry", "comparable", "count_fit", "estimate_posterior",
+    "estimate_transition", "estimate_verified",
+]  # fmt: skip

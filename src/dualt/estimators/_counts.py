@@ -1,4 +1,4 @@
-"""From counts of (true class, given label) to a fit: rows, how they are resampled, and a fixed order of classes."""
+"""Counts of (true class, given label): as a fit, resampled, and as rows pooled over classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default: count the given labels among examples whose *true* class is clear, as far as the labels support it."""
+"""The default with one model: count given labels among examples whose *true* class is clear."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dualt.estimators._counts import pooled_rows, resample_counts
 from dualt.estimators.confident_joint import calibrated_joint, confident_pairs, with_diagonal
 from dualt.labels import Codes
 from dualt.results.fit import Fit, Matrix
-from dualt.rows.chunks import count_pairs, entries_at
+from dualt.rows.chunks import add_counts, count_pairs, entries_at
 from dualt.rows.posterior import NoisyPosterior
 from dualt.rows.scaling import apply_power
 from dualt.rows.summary import PosteriorSummary
@@ -70,12 +70,13 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
     matrix = pooled_rows(counted.counts)
     shares = supported_shares(few, matrix, posterior.n_jobs)
     share = shares.most if determined is None else 1.0 if determined else shares.likeliest
-    least = _rate(part_of(matrix, shares.least), summary.label_counts)
+    least = part_of(matrix, shares.least)
+    least_rate = float(clean_prior(least, summary.label_counts) @ (1 - np.diagonal(least)))
     return Fit(
         part_of(matrix, share),
         np.rint(counted.counts.sum(axis=1)).astype(np.int64),
         partial(_resample, counted.counts, share),
-        rate_interval=(min(counted.least(), least), 1.0),
+        rate_interval=(min(counted.least(), least_rate), 1.0),
         determined=determined,
     )
 
@@ -114,10 +115,6 @@ def part_of(matrix: Matrix, share: float) -> Matrix:
     part = share * matrix
     part[np.diag_indices(len(part))] += 1 - share
     return part
-
-
-def _rate(transition: Matrix, label_counts: NDArray[np.int64]) -> float:
-    return float(clean_prior(transition, label_counts) @ (1 - np.diagonal(transition)))
 
 
 def _rounds(rows: NDArray[Any], labels: Codes, n_jobs: int) -> Matrix:
@@ -174,10 +171,7 @@ def _count(posterior: NoisyPosterior, reader: EarlyPosterior, power: float, full
 
     counts, sums = np.zeros(n_classes**2), np.zeros(3)
     for keys, weights, sureness in posterior.map(read):
-        if len(counts) <= 4 * len(keys):
-            counts += np.bincount(keys, weights, len(counts))
-        else:
-            np.add.at(counts, keys, weights)
+        add_counts(counts, keys, weights)
         exact = weights.astype(np.float64)
         sums += exact.sum(), exact @ exact, exact @ sureness
     return _Counted(counts.reshape(n_classes, n_classes), *(max(float(value), 1e-9) for value in sums))

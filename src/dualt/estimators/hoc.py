@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from dualt.errors import InputError
 from dualt.estimators._counts import canonical_order, count_fit
@@ -86,9 +87,7 @@ def count_triples(space: NDArray[Any], labels: Codes, n_classes: int) -> NDArray
 
 def match_consensus(cube: NDArray[np.float64], start: Matrix) -> tuple[NDArray[np.float64], Matrix]:
     """Return (prior, transition) whose consensus of orders one to three is nearest to that of `cube`."""
-    # Imported here: half of what importing all estimators would cost.
-    from scipy.optimize import minimize
-    from scipy.special import softmax
+    from scipy.optimize import minimize  # half of what importing all estimators would cost
 
     n_classes = len(start)
     logits = np.log(np.maximum(np.vstack([np.full(n_classes, 1 / n_classes), start]), _START_FLOOR))
@@ -99,8 +98,6 @@ def match_consensus(cube: NDArray[np.float64], start: Matrix) -> tuple[NDArray[n
 
 def misfit(vector: NDArray[np.float64], cube: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
     """Return the squared distance of the consensus of logits (of the prior, then of each row) and its gradient."""
-    from scipy.special import softmax
-
     n_classes = len(cube)
     shares = softmax(vector.reshape(n_classes + 1, n_classes), axis=1)
     prior, transition = shares[0], shares[1:]

@@ -141,7 +141,7 @@ def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, 
     if estimator is None:
         estimator = DEFAULT_ESTIMATOR if posterior.members is None else DEFAULT_WITH_MEMBERS
     if not isinstance(estimator, str) or estimator not in ESTIMATORS:
-        raise UnknownNameError("estimator", str(estimator), ESTIMATORS)
+        raise UnknownNameError("estimator", estimator, ESTIMATORS)
     function = ESTIMATORS[estimator].function
     allowed = getattr(function, "__kwdefaults__", None) or {}
     for name in options:

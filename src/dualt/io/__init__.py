@@ -7,18 +7,7 @@ from dualt.io.table_columns import open_table
 from dualt.io.tables import read_table, write_table
 
 __all__ = [
-    "find_shards",
-    "is_class_folder",
-    "is_sharded",
-    "list_images",
-    "load_class_names",
-    "load_labels",
-    "load_transition",
-    "open_shards",
-    "open_table",
-    "plan_moves",
-    "read_class_folder",
-    "read_table",
-    "save_corrected",
+    "find_shards", "is_class_folder", "is_sharded", "list_images", "load_class_names", "load_labels",
+    "load_transition", "open_shards", "open_table", "plan_moves", "read_class_folder", "read_table", "save_corrected",
     "write_table",
-]
+]  # fmt: skip

@@ -43,13 +43,17 @@ def load_array(path: Path, names: Sequence[str] = _PROBABILITY_NAMES) -> NDArray
             if not found:
                 got = ", ".join(archive) or "none"
                 raise FileError(f"Expected an array named {' or '.join(names)} in {path}, got {got}.")
-            return archive[found[0]]
-    check_readable(path)
-    if path.suffix.lower() != ".npy":
-        raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
-    with reading(path):
-        # A plain array over the map: every slice of a np.memmap costs some microseconds.
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            array = archive[found[0]]
+    else:
+        check_readable(path)
+        if path.suffix.lower() != ".npy":
+            raise FileError(f"Expected a file that ends in .npy, .npz, {', '.join(TABLES)}, got {path.name!r}.")
+        with reading(path):
+            # A plain array over the map: every slice of a np.memmap costs some microseconds.
+            array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    if array.ndim == 0:
+        raise FileError(f"Expected an array of rows in {path}, got a single value.")
+    return array
 
 
 def load_labels(path: str | Path, *, column: str | None = None, missing: bool = False) -> NDArray[Any]:
@@ -96,7 +100,8 @@ def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, .
         if table.names is None and len(table.frame) > table.n_columns:  # the classes are called by numbers
             header = tuple(map(tables.unguard_cell, look_at(path).rows[0]))
             table = replace(table, frame=table.frame[1:], names=header)
-        places, class_names = choose_columns(table)
+        # A column more than rows: the first holds the names of the rows.
+        places, class_names = choose_columns(table, (table.names or ())[: max(table.n_columns - len(table.frame), 0)])
         return check_transition(table.read_numbers(places)), class_names
     if path.suffix.lower() != ".json":
         return check_transition(load_array(path)), None

@@ -1,8 +1,8 @@
 """Inner loops in C, compiled when the package is installed and a C compiler is there.
 
-Two of them, each with a twin in NumPy that its caller takes where `library` is None: the first pass over the rows (the
-default takes 1.4 times as long without, with 1,000,000 rows × 10 classes) and the clean posterior (5 to 34 times).
-Nothing is used if nothing was compiled, or with `DUALT_KERNELS=0` in the environment; with `DUALT_KERNELS=require`
+There are two, each with an equivalent in NumPy for where `library` is None: the first pass over the rows (without it
+the default takes 1.4 times as long, with 1,000,000 rows × 10 classes) and the clean posterior (5 to 34 times).
+They are not used if they were not compiled, or with `DUALT_KERNELS=0` in the environment; with `DUALT_KERNELS=require`
 that is an error.
 """
 

@@ -1,1 +1,1 @@
-"""How to train well anyway: networks, losses, the training loop and the methods of Table 1. Needs torch."""
+"""Training on noisy labels: networks, losses, the training loop and the methods of Table 1. Needs torch."""

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dualt.crossfit.folds import encode_labels
 from dualt.datasets import Dataset, split_dataset
+from dualt.datasets.dataset import channels_first
 from dualt.errors import DualtWarning
 from dualt.nn.config import AUTO, TrainingConfig
 from dualt.nn.run import KEPT, OnStage, Stages, training_data
@@ -37,7 +38,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
     network, method, estimator, transition, recipe, epochs, ...
         The parameters are those of `dualt.nn.config.TrainingConfig`.
     random_state
-        Seed, generator or `None`.
+        Seed, `numpy.random.RandomState` or `None`.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
         """Check nothing: scikit-learn wants parameters to be checked in `fit`."""
 
     def fit(self, X: Any, y: Any, *, on_epoch: OnStage | None = None) -> RobustNetClassifier:  # noqa: N803
-        """Train on samples (n, features) or images (n, H, W) or (n, C, H, W), and their noisy labels.
+        """Train on samples (n, features) or images (n, H, W), (n, C, H, W) or (n, H, W, C), and their noisy labels.
 
         `on_epoch` is called after every epoch with the name of the stage and the record of the epoch.
         """
@@ -84,7 +85,9 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
         config = TrainingConfig(**{**parameters, "random_state": seed})
         names, columns = tuple(map(str, self.classes_.tolist())), getattr(self, "feature_names_in_", None)
         columns = None if columns is None else tuple(map(str, columns))
-        dataset = Dataset("samples", X, codes.astype(np.int64), None, None, names, feature_names=columns)
+        dataset = Dataset(
+            "samples", channels_first(X), codes.astype(np.int64), None, None, names, feature_names=columns
+        )
         split = split_dataset(dataset, random_state=seed, validation_fraction=config.validation_fraction)
         run = Stages(training_data(split, config.device), names, config, on_epoch=on_epoch).run()
         if run.method != self.method and run.distrust is not None and self.method != AUTO:
@@ -105,7 +108,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
             X = check_array(X, dtype=_dtype(X), allow_nd=True)  # noqa: N806
         else:
             X = validate_data(self, X, dtype=_dtype(X), allow_nd=True, reset=False)  # noqa: N806
-        probs = self.model_.predict_probs(X, self.device).astype(np.float64)
+        probs = self.model_.predict_probs(channels_first(X), self.device).astype(np.float64)
         return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803

@@ -127,9 +127,7 @@ def small_loss_selection(losses: Tensor, forget_rate: float) -> Tensor:
 
 def as_matrix(transition: Any) -> Tensor:
     """Return a checked matrix, given as array, tensor or anything with a `.transition`, as float32."""
-    transition = getattr(transition, "transition", transition)
-    array = transition.detach().cpu().numpy() if isinstance(transition, Tensor) else transition
-    return torch.from_numpy(check_transition(array)).float()
+    return torch.from_numpy(check_transition(getattr(transition, "transition", transition))).float()
 
 
 class _TransitionLoss(nn.Module):

@@ -188,7 +188,7 @@ def build_network(
     if math.prod(shape) < 1:
         raise InputError(f"Expected samples with at least one number, got the shape {shape}.")
     check_n_classes(n_classes)
-    if isinstance(name, str) and name not in NETWORKS:
+    if not callable(name) and name not in NETWORKS:
         raise UnknownNameError("network", name, NETWORKS)
     if isinstance(name, str) and name not in _FOR_VECTORS and len(shape) != 3:
         flat = ", ".join(_FOR_VECTORS)

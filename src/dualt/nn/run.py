@@ -29,8 +29,8 @@ from dualt.nn.storage import Model, load_weights
 from dualt.results import TransitionEstimate, claims
 from dualt.rng import stream, stream_seed
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.transition import match_transition
-from dualt.validation import check_transition
+from dualt.transition import matrix_for
+from dualt.validation import check_answer
 
 # Called with the name of a stage and the record of an epoch.
 OnStage: TypeAlias = Callable[[str, EpochRecord], None]
@@ -79,8 +79,7 @@ class Stages:
     def check(self) -> None:
         """Raise the errors of settings that do not fit the data or one another, before anything is trained."""
         config, part, n_classes = self.config, self.data.train, len(self.class_names)
-        if config.determined not in (True, False, None):
-            raise InputError(f"Expected determined True, False or None, got {config.determined!r}.")
+        check_answer(config.determined, "determined")
         if not self.folds and config.fold_models > 1:
             raise InputError(f"Expected at least 2 folds for fold_models={config.fold_models}, got 1.")
         if config.estimator is not None and ESTIMATORS[config.estimator].needs_members and config.fold_models < 2:
@@ -173,7 +172,7 @@ class Stages:
         estimate, doubt, probs = None, None, None
         given: Any = config.transition
         if isinstance(given, TransitionEstimate):
-            estimate, given = given, match_transition(given.transition, given.class_names, self.class_names)
+            estimate = given
         elif given is None and _needs_estimate(config.method):
             (estimate, doubt), probs = self.estimate(), self.probs
             # With the paper's recipe the estimate is used in any case, and the doubt is reported.
@@ -185,7 +184,7 @@ class Stages:
             method = "ce"
         transition = None
         if given is not None and _needs_estimate(method):
-            transition = check_transition(given, len(self.class_names))
+            transition = matrix_for(self.class_names, given, len(self.class_names))
         trained, test = self.train(method, transition), self.data.test
         networks, accuracy = trained.networks, trained.test_accuracy
         if probs is not None and config.method == AUTO and method != "forward":
@@ -225,7 +224,7 @@ class RobustRun:
     # The matrix that the method was given, and the one that it has learned by revising it, if any.
     transition: NDArray[np.float64] | None
     learned_transition: NDArray[np.float64] | None
-    # How the matrix was estimated, if it was, and why the estimate should not be trusted, if so.
+    # The estimate, if the matrix was estimated, and why it should not be trusted, if so.
     estimate: TransitionEstimate | None
     distrust: str | None
     # Noisy posterior of the training part followed by the validation part (by each of several fold models), if learned,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualt.errors import LabelsError
-from dualt.labels import Codes, LabelCoder, as_label_array
+from dualt.labels import Codes, LabelCoder, as_label_array, is_missing
 from dualt.noise.matrices import labels_like, noise_generator
 from dualt.rng import RandomState
 from dualt.validation import (
@@ -169,7 +169,7 @@ def _checked(features: ArrayLike, clean_labels: Any, rate: float) -> tuple[NDArr
     if array.ndim == 1 and array.dtype.kind in "iuf":
         n_classes = int(np.nanmax(np.where(np.isfinite(array), array, 1))) + 1
     else:
-        n_classes = array.shape[1] if array.ndim == 2 else len(np.unique(array))
+        n_classes = array.shape[1] if array.ndim == 2 else len(np.unique(array[~is_missing(array)]))
     coder = LabelCoder.for_labels(array, check_n_classes(max(n_classes, 2)))
     codes = coder.encode(array)
     if codes.min() == codes.max():

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualt.errors import InputError, LabelsError, UnknownNameError
 from dualt.labels import LabelCoder, as_label_array
 from dualt.rng import RandomState, as_generator, stream
+from dualt.transition import matrix_for
 from dualt.validation import (
     ClassNames,
     check_class_names,
@@ -114,7 +115,7 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
     array([[0.55, 0.45],
            [0.45, 0.55]])
     """
-    kind, _, amount = ("sym-0" if name == "clean" else name.lower()).rpartition("-")
+    kind, _, amount = ("sym-0" if name == "clean" else str(name).lower()).rpartition("-")
     try:
         rate = float(amount.rstrip("%"))
     except ValueError:
@@ -147,16 +148,16 @@ def corrupt(
     exact
         Round the counts of each row (largest remainder) instead of drawing them; which labels change is still random.
     class_names
-        In the order of the rows of `transition`; sorted by default.
+        In the order of the rows of `transition`, unless it names its classes itself; sorted by default.
 
     Examples
     --------
     >>> corrupt(["cat", "dog", "cat"], [[0, 1], [0, 1]]).tolist()
     ['dog', 'dog', 'dog']
     """
-    matrix = check_transition(transition)
     array = as_label_array(labels)
-    coder = LabelCoder.for_labels(array, len(matrix), class_names)
+    coder = LabelCoder.for_labels(array, len(check_transition(transition)), class_names)
+    matrix = matrix_for(coder.names, transition)
     codes = coder.encode(array)
     rng = noise_generator(random_state, "corrupt", codes)
     uniform = None if exact else rng.random(len(codes))

@@ -30,12 +30,12 @@ _AXES = {
 
 def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
     """Write the tables as Markdown and CSV, and the curves of a figure as SVG, below `out`, and return the files."""
-    texts = {"md": to_markdown(experiment, results), "csv": to_csv(results)}
-    for suffix, text in texts.items():
-        with atomic_write(Path(out) / f"{experiment.name}.{suffix}") as stream:
+    stem = Path(out) / experiment.name
+    texts = {stem.with_suffix(".md"): to_markdown(experiment, results), stem.with_suffix(".csv"): to_csv(results)}
+    for path, text in texts.items():
+        with atomic_write(path) as stream:
             stream.write(text)
-    paths = [Path(out) / f"{experiment.name}.{suffix}" for suffix in texts]
-    return [*paths, *write_figure(experiment, results, Path(out))]
+    return [*texts, *write_figure(experiment, results, Path(out))]
 
 
 def to_markdown(experiment: Experiment, results: pd.DataFrame) -> str:

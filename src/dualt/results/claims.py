@@ -1,4 +1,4 @@
-"""What may be said of the share of wrong labels, and whether the classifier is good enough to say it."""
+"""Claims about the share of wrong labels, and whether the classifier is good enough for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an estimator hands over: a matrix, what it rests on, and how to resample it."""
+"""The result of an estimator function: a matrix, its support, and how to resample it."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ def entries_at(rows: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
     return rows.ravel().take(np.arange(0, rows.size, rows.shape[1]) + columns)
 
 
-def add_counts(counts: NDArray[np.int64], keys: NDArray[np.intp]) -> None:
-    """Add one to `counts` (flat) at each of `keys`, in time that depends on the smaller of the two."""
+def add_counts(counts: NDArray[Any], keys: NDArray[np.intp], weights: NDArray[Any] | None = None) -> None:
+    """Add one, or `weights`, to `counts` (flat) at each of `keys`, in time that depends on the smaller of the two."""
     if len(counts) <= 4 * len(keys):
-        counts += np.bincount(keys, minlength=len(counts))
+        counts += np.bincount(keys, weights, len(counts))
     else:
-        np.add.at(counts, keys, 1)
+        np.add.at(counts, keys, 1 if weights is None else weights)
 
 
 def count_pairs(pairs: Iterable[NDArray[np.intp]], n_classes: int) -> NDArray[np.int64]:

@@ -150,7 +150,9 @@ def open_collections(
         raise ProbabilitiesError(f"Expected a Dask array or data frame, got {type(pred_probs).__name__}.")
     aligned = align_labels(pred_probs, compute(noisy_labels)[0] if is_dask(noisy_labels) else noisy_labels)
     names = None
-    if hasattr(type(pred_probs), "columns") and pred_probs.ndim == 2:  # a series has columns too
+    if hasattr(type(pred_probs), "to_frame"):  # a series, which has columns too
+        pred_probs = pred_probs.to_frame()
+    if hasattr(type(pred_probs), "columns"):
         names, kinds = names_of_columns(pred_probs.columns), pred_probs.dtypes
         numeric = (getattr(kind, "numpy_dtype", kind) if kind.kind in "fiub" else object for kind in kinds)
         pred_probs = pred_probs.astype(np.result_type(*numeric)).to_dask_array()

@@ -1,4 +1,4 @@
-"""The entry: whatever looks like probabilities and labels becomes a posterior, checked and aligned once."""
+"""`as_posterior`: probabilities and labels of any kind, checked and aligned once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dualt.validation import (
     ClassNames,
     align_labels,
     as_probability_table,
+    check_answer,
     check_n_jobs,
     check_probability_chunk,
     check_same_length,
@@ -50,7 +51,8 @@ def as_posterior(
     not seen the rows, and `determined`, whether an expert could always tell the class from the example, are by default
     what the probabilities of `dualt.cross_fit` say.
     """
-    n_jobs = check_n_jobs(n_jobs)
+    n_jobs, determined = check_n_jobs(n_jobs), check_answer(determined, "determined")
+    out_of_fold = check_answer(out_of_fold, "out_of_fold")
     # A data frame may have a column of that name.
     if out_of_fold is None and getattr(pred_probs, "out_of_fold", None) is True:
         out_of_fold = True

@@ -93,7 +93,7 @@ class Block:
 
 
 def in_block(error: InputError, block: str, start: int = 0, *, unlabelled: bool = False) -> InputError:
-    """Return the same error with the name of the block and how its rows are counted: from `start`, which or all."""
+    """Return the error with the name of its block, the number of its first row, and a note on unlabelled rows."""
     counted = f" (Its first row counts as {start:,}.)" if start else ""
     counted += " (Rows without a label are not counted.)" if unlabelled else ""
     return type(error)(f"{f'In {block}: ' if block else ''}{error}{counted}")

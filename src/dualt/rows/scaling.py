@@ -20,7 +20,7 @@ _MATCHED_ROWS, _MATCHINGS, _REACHED, _LEAST_FACTOR, _LEAST_MEAN = 20_000, 200, 1
 
 
 def likeliest_power(probs: NDArray[Any], labels: NDArray[Any]) -> float:
-    """Return the power a for which p^a makes the given labels most probable.
+    """Return the power a that maximises the likelihood of the given labels under p^a, normalised.
 
     Below 1 for an over-confident classifier, above 1 for an under-confident one.
     """

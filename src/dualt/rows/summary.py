@@ -177,7 +177,7 @@ class Scan:
             low += done
 
     def _read_compiled(self, chunk: NDArray[Any], labels: Codes) -> tuple[int, NDArray[np.int64]]:
-        """Do the same as `_read_chunk` by the kernel, and return how many rows it read as well.
+        """Return how many rows the kernel has read, and what `_read_chunk` returns for them.
 
         It stops before rows that are not plainly probabilities, before labels that are no classes, and where it finds
         so many entries that there may be no room for those of `GROUP` rows more.
