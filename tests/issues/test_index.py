@@ -58,5 +58,7 @@ def test_an_estimate_is_matched_by_name(data):
     np.testing.assert_array_equal(other.ranking, straight.ranking)
     assert straight.transition_estimate is estimate
     assert other.transition_estimate is None, "its figures are in another order"
+    framed = pd.DataFrame(estimate.transition, estimate.class_names, estimate.class_names)
+    np.testing.assert_array_equal(dualt.find_label_issues(turned, labels, framed).transition, other.transition)
     with pytest.raises(TransitionError, match="'cat', 'fox'"):
         dualt.find_label_issues(probs.rename(columns={"cat": "fox"}), labels.replace("cat", "fox"), estimate)

@@ -22,8 +22,8 @@ from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.chunks import entries_at, surest
 from dualt.rows.dask import DaskPosterior, delayed, lazy_frame
 from dualt.rows.scaling import apply_power
-from dualt.transition import EarlyPosterior, clean_prior, match_transition
-from dualt.validation import ClassNames, check_transition, index_of
+from dualt.transition import EarlyPosterior, clean_prior, matrix_for
+from dualt.validation import ClassNames, index_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -207,12 +207,12 @@ def _prepare(posterior: NoisyPosterior, transition: Transition | None, estimator
     if transition is not None and estimator is not None:
         raise InputError("Expected a transition or an estimator to find one, got both.")
     transition = estimate_posterior(posterior, estimator) if transition is None else transition
-    estimate, audit = None, None
-    matrix = given = check_transition(transition, posterior.n_classes)
+    estimate, audit, names = None, None, posterior.coder.names
+    matrix = matrix_for(names, transition, posterior.n_classes)
     if isinstance(transition, TransitionEstimate):
-        matrix, audit = match_transition(given, transition.class_names, posterior.coder.names), transition.audit
+        own, audit = transition.class_names, transition.audit
         # The other figures of an estimate are in the order of its own classes.
-        estimate = transition if matrix is given else None
+        estimate = transition if own == names or {*own} != {*names} else None
     # The expected number of rows with given label j and true class i; each label keeps its count.
     label_counts = posterior.summary.label_counts
     prior = clean_prior(matrix, label_counts) if estimate is None else estimate.clean_prior
