@@ -80,6 +80,13 @@ def test_only_counts_are_for_bayes(value, n_families):
     assert len(list(families_of(read_examples(counts), np.arange(10) % 2, 0))) == n_families
 
 
+@pytest.mark.parametrize(("n_classes", "n_sizes"), [(10, 2), (30, 1)])
+def test_large_trees_need_rows_of_every_class(n_classes, n_sizes):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(600, 2)), columns=["a", "b"])
+    _, boosting, *_ = families_of(read_examples(table), np.arange(600) % n_classes, 0)
+    assert len(boosting.classifiers) == n_sizes
+
+
 def test_texts_may_be_one_column():
     texts = np.array(["a fox", "tea", None], object)
     assert read_examples(texts[:, None], "text").texts == read_examples(texts).texts == [["a fox", "tea", ""]]

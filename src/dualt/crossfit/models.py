@@ -35,8 +35,9 @@ from dualt.errors import InputError
 _ALL_FOLDS_COMPARE = 3_000
 # Forests cope best with noisy labels and are slow on large tables; boosting needs some rows to pay off.
 _FOREST_ROWS, _BOOSTING_ROWS = 20_000, 500
-# Early stopping of boosting holds out labels of every class: the rarest needs this many.
-_STOPPING_LABELS = 20
+# Early stopping of boosting holds out labels of every class: the rarest needs this many. Every round fits a tree per
+# class: with fewer rows per class, large trees take most of the time and gain nothing.
+_STOPPING_LABELS, _LARGE_TREES_ROWS_PER_CLASS = 20, 50
 _WORDS = 200_000
 # Rank of the reduced space of texts, and number of landmarks of the kernel.
 _RANK, _LANDMARKS = 100, 300
@@ -160,10 +161,12 @@ def _boosting(columns: Columns, labels: NDArray[np.intp], random_state: int | No
         categorical_features=columns.categorical,
         random_state=random_state,
     )
-    stops = np.unique(labels[labels >= 0], return_counts=True)[1].min() >= _STOPPING_LABELS
+    counts = np.unique(labels[labels >= 0], return_counts=True)[1]
+    stops = counts.min() >= _STOPPING_LABELS
     small = trees(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
     large = trees(max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=bool(stops))
-    return Family(columns.values, [small, large])
+    many = len(labels) >= _LARGE_TREES_ROWS_PER_CLASS * len(counts)
+    return Family(columns.values, [small, large] if many else [small])
 
 
 def _forest(features: NDArray[Any], random_state: int | None) -> Family:
