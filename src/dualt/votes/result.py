@@ -307,8 +307,8 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     advice = "Check 100 items drawn at random, and pass them as verified."
     if votes.fit.temperature > 0 and rules.any() and not len(votes.audited[0]):
         message = (
-            f"A classifier can learn rules with their errors: far more than {votes.noise_rate:.0%} of the consensus may"
-            " be wrong. For TREC's rules we claimed 13%, and 44% were."
+            "A classifier learns the errors of rules too, and then agrees with them: far more than"
+            f" {votes.noise_rate:.0%} of the consensus may be wrong."
         )
         yield Notice("echo", message, advice)
     elif votes.fit.temperature == MAX_TEMPERATURE and not len(votes.audited[0]):
