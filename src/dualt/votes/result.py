@@ -141,8 +141,9 @@ class Votes:
     noise_rate : float
         Share of the consensus that is wrong, inside the interval.
     noise_rate_interval : (float, float)
-        The audit's; without one, high is 1. Low is at most what independent votes would imply, less a sampling error;
-        items with a single vote count as right.
+        The audit's, its lower end less the share of other labels that the verified items changed. Without an audit,
+        low is at most what independent votes would imply, less a sampling error, where items with a single vote count
+        as right, and high is 1.
     """
 
     def __init__(
@@ -166,8 +167,10 @@ class Votes:
             share = (unverified[rows].argmax(axis=1) != truth).mean()
             left = 1 - len(np.unique(known)) / len(self.items)  # the other items are a sample too, of N - n
             low, high = (float(end) * left for end in wilson(share, _Z**2 / max(len(rows) * left, 1.0)))
-            # What was verified may have mended more than itself: the audit bounds the rate from above.
-            self.noise_rate_interval = min(low, fit.least_rate), high
+            # The labels of other items that the verified ones changed may have been wrong.
+            changed = unverified.argmax(axis=1) != self.codes
+            changed[rows] = False
+            self.noise_rate_interval = max(0.0, low - float(changed.mean())), high
         self.noise_rate = float(np.clip(rate, *self.noise_rate_interval))
 
     def next_items(self, size: int = 100) -> NDArray[Any]:
