@@ -374,7 +374,7 @@ def test_a_large_table_read_in_parts_is_the_whole(tmp_path, whole, kind, names, 
 def test_commands_read_a_large_table_in_parts(tmp_path, whole, kind, monkeypatch):
     frame = pd.DataFrame(whole[0], columns=NAMES).assign(given=np.array(NAMES)[whole[1]], id=range(1000, 1500))
     write_table(tmp_path / f"large.{kind}", frame)
-    command = ["issues", str(tmp_path / f"large.{kind}"), "--label", "given", "--id", "id", "--json", "--top", "5"]
+    command = ["issues", str(tmp_path / f"large.{kind}"), "--label", "given", "--id", "id", "--json"]
     kept = CliRunner().invoke(app, command)
     monkeypatch.setattr(table_columns, "LARGE_TABLES", 0)
     monkeypatch.setattr(table_columns, "_PART_CELLS", 5 * 23)

@@ -245,21 +245,19 @@ def check_cut(threshold: float | None, top: int | None) -> None:
 def flag(
     right: NDArray[np.float32],
     preferred: NDArray[np.bool_],
-    expected: float | None,
+    expected: float,
     threshold: float | None = None,
     top: int | None = None,
 ) -> NDArray[np.bool_]:
     """Return which labels to flag: those below the threshold, or the `top` least probable.
 
     By default those with another class `preferred`, then the least probable until as many are flagged as are expected
-    to be wrong; none if that number is None.
+    to be wrong.
     """
     if threshold is not None:
         return np.asarray(right < threshold)
     if top is not None:
         return _lowest(right, top)
-    if expected is None:
-        return np.zeros(len(right), bool)
     flagged: NDArray[np.bool_] = preferred.copy()
     others = np.flatnonzero(~preferred)
     flagged[others[_lowest(right[others], round(expected) - int(preferred.sum()))]] = True

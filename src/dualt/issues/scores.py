@@ -80,7 +80,7 @@ def find_label_issues(
     P(Y=i | x, y) = q_i · T_iy / Σ_k q_k · T_ky. The label is right with the probability of i = y, and the suggestion
     is the most probable i. (Several models: the pooled opinion of `dualt.estimators.views`.) Labels for which another
     class is likelier are flagged as *probably wrong*, then the least probable ones as *doubtful*, until as many are
-    flagged as the matrix expects to be wrong. None is flagged where no noise rate can be claimed.
+    flagged as the matrix expects to be wrong.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def find_posterior_issues(
     scores = _collect(chunks, posterior.n_samples, posterior.n_classes)
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
-    is_issue = flag(scores.right, scores.suggested != scores.given, known.expected, threshold, top)
+    is_issue = flag(scores.right, scores.suggested != scores.given, expected_wrong(known.by_pair), threshold, top)
     return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
 
 
@@ -192,12 +192,6 @@ class _Known(NamedTuple):
     by_pair: NDArray[np.float64]
     is_calibrated: bool = False
     audit: AuditResult | None = None
-
-    @property
-    def expected(self) -> float | None:
-        """The expected number of wrong labels; None where no rate can be claimed."""
-        doubted = self.estimate is not None and self.estimate.doubt is not None
-        return None if doubted else expected_wrong(self.by_pair)
 
 
 def _prepare(posterior: NoisyPosterior, transition: Transition | None, estimator: str | None) -> _Known:
@@ -282,7 +276,8 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
         know = delayed(partial(_know_verified, known.audit))
         parts = [know(part, start) for part, start in zip(parts, starts[:-1], strict=True)]
     groups = [parts] if threshold is None else [[part] for part in parts]
-    ranked = [delayed(_flag_parts)(some, known.expected, threshold, top) for some in groups]
+    expected = expected_wrong(known.by_pair)
+    ranked = [delayed(_flag_parts)(some, expected, threshold, top) for some in groups]
     flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
     columns = zip(parts, flags, starts[:-1], strict=True)
     frames = [delayed(issue_frame)(part, flagged, names, start) for part, flagged, start in columns]
@@ -291,7 +286,7 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
 
 
 def _flag_parts(
-    parts: list[Scores], expected: float | None, threshold: float | None, top: int | None
+    parts: list[Scores], expected: float, threshold: float | None, top: int | None
 ) -> list[NDArray[np.bool_]]:
     """Return which labels of each part to flag among those of all."""
     whole = Scores(*(np.concatenate(column) for column in zip(*parts, strict=True)))

@@ -142,7 +142,7 @@ _NOTICES = {
     ),
     "weak-classifier": (
         "{doubt}.",
-        "Do not use the matrix: train a better classifier first. Labels are flagged only if you say how many (top).",
+        "Do not use the matrix: train a better classifier first.",
     ),
     "few-labels": (
         f"Fewer than {_FEW_LABELS} examples have the label {{classes}}.",
