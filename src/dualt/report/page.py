@@ -132,8 +132,8 @@ def render_report(
         listed = _review_list(issues, rows, wrong, second, columns or {})
         listed["notes"] = [list(map(str, notes.get(row, ()))) for row in rows] if notes else None
         listed["old"] = None if written is None else [str(written[row]) for row in rows]
-        lists = [listed | _previews(issues, rows, images, texts) | chosen]
-        lists[0] |= {} if votes is None else {"title": "Items to check"}
+        title_of = {} if votes is None else {"title": "Items to check"}
+        lists = [listed | _previews(issues, rows, images, texts) | chosen | title_of]
     classes, elsewhere = _shown_classes(wrong), _off_diagonal(shown.transition)
     part = np.ix_(classes, classes)
     matrix = {"classes": classes.tolist(), "value": _rounded(shown.transition[part]), "others": None}
