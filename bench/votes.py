@@ -342,7 +342,7 @@ def million(n_votes: int) -> str:
 
 
 def show(records: list[tuple[str, int, str, dict[str, float]]], methods: tuple[str, ...], least: int) -> None:
-    """Print accuracy and log loss of each set, and the means over all, of sets with all methods' figures."""
+    """Print accuracy and log loss of each set, and means; rules, which give fewer than two votes per item, apart."""
     cases = list(dict.fromkeys((name, size) for name, size, method, _ in records if method == methods[-1]))
     by_case = {((name, size), method): found for name, size, method, found in records}
     head("set, votes per item: accuracy · log loss", *methods)
@@ -350,15 +350,14 @@ def show(records: list[tuple[str, int, str, dict[str, float]]], methods: tuple[s
         cells = [by_case.get(((name, size), method)) for method in methods]
         shown = [f"{own['accuracy']:.3f} · {own['log loss']:.2f}" if own else "–" for own in cells]
         row(f"{name}, {'all' if size == ALL else size}", *shown)
-    cases = [case for case in cases if case[1] >= least]
-    print(f"\nMeans at {least} votes or more:\n")
-    head("", *methods)
-    for figure in ("accuracy", "log loss", "calibration", "rate error", "lower end holds", "quality error"):
-        values = [[by_case[case, method].get(figure, np.nan) for case in cases] for method in methods]
-        row(figure, *(float(np.nanmean(own)) for own in values))
-    people = [case for case in cases if "rules" not in case[0]]
-    values = [[by_case[case, method]["rate error"] for case in people] for method in methods]
-    row("rate error, people only", *(float(np.mean(own)) for own in values))
+    for title, rules in ((f"Means at {least} votes or more", False), ("Means over rules", True)):
+        chosen = [case for case in cases if case[1] >= least and ("rules" in case[0]) == rules]
+        if chosen:
+            print(f"\n{title}:\n")
+            head("", *methods)
+            for figure in ("accuracy", "log loss", "calibration", "rate error", "lower end holds", "quality error"):
+                values = [[by_case[case, method].get(figure, np.nan) for case in chosen] for method in methods]
+                row(figure, *(float(np.nanmean(own)) for own in values))
     print()
 
 
