@@ -71,17 +71,17 @@ def test_steps_that_go_on_cube_every_other_factor(n_classes, library):
     assert_allclose(first, plain_posterior(probs, matrix))  # it was not written over
 
 
-@pytest.mark.parametrize("library", [kernels.library, None])
 @pytest.mark.parametrize("n_classes", [5, 80])
-def test_six_steps_that_go_on_are_nearer_to_convergence_than_twelve_plain_ones(n_classes, library):
+def test_six_steps_that_go_on_are_nearer_to_convergence_than_twelve_plain_ones(n_classes):
     rng = np.random.default_rng(0)
     probs, matrix = rng.dirichlet(np.full(n_classes, 0.3), 200), noise.symmetric(n_classes, 0.4)
     probs = 0.99 * probs + 0.01 / n_classes
     converged = plain_posterior(probs, matrix, (1,) * 3_000)
-    with mock.patch.object(kernels, "library", library):
-        found = EarlyPosterior(matrix, steps=6)(probs, start=probs)
     plain = plain_posterior(probs, matrix, (1,) * 12, probs)
-    assert np.abs(found - converged).sum() < np.abs(plain - converged).sum()
+    for library in (kernels.library, None):
+        with mock.patch.object(kernels, "library", library):
+            found = EarlyPosterior(matrix, steps=6)(probs, start=probs)
+        assert np.abs(found - converged).sum() < np.abs(plain - converged).sum()
 
 
 @pytest.mark.parametrize("library", [kernels.library, None])
