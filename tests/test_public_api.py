@@ -134,7 +134,7 @@ def test_a_users_type_checker_sees_real_types(tmp_path):
     (tmp_path / "mypy.ini").write_text(USER_CONFIG)
     lines = [*(f"reveal_type({use})" for use in USES), *MISTAKES]
     (tmp_path / "user.py").write_text(USER_SCRIPT + "\n".join(lines) + "\n")
-    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "--cache-dir", "cache", "user.py"]
+    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "--cache-dir", os.devnull, "user.py"]
     environment = {**os.environ, "MYPYPATH": str(ROOT.parent)}
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     said = {}
