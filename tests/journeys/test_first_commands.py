@@ -46,19 +46,20 @@ def test_a_table_is_learned_from_as_it_is(run, customers):
     assert "5 models" in judged or "4 models" in judged
     flagged = pd.read_csv("issues.csv")["index"]
     assert np.isin(flagged, customers.attrs["wrong"]).mean() > 0.6
-    named = run(*command, "--id", "customer", "--report", "page.html")
+    named = run(*command, "--id", "customer", "--report", "page.html", "--quick")
     assert "different in every row" not in named.stderr
     assert [step[0] for step in next_steps(named)] == ["apply-review"]
     assert '"income"' in Path("page.html").read_text()
-    by_name = run(*command, "--features", "age,income,job", "--json")
-    assert json.loads(by_name.stdout)["issues"] == json.loads(result.stdout)["issues"]
+    quick, by_name = (run(*command, "--quick", "--json", *more) for more in ([], ["--features", "age,income,job"]))
+    assert json.loads(by_name.stdout)["issues"] == json.loads(quick.stdout)["issues"]
 
 
 def test_probs_estimate_audit_and_train_learn_from_the_same_columns(run, customers):
-    table = ["customers.csv", "--label", "risk", "--id", "customer"]
-    for command in (["probs", *table, "-o", "p.csv"], ["estimate", *table], ["train", *table, "-o", "model"]):
+    named = ["customers.csv", "--label", "risk", "--id", "customer"]
+    table = [*named, "--quick"]
+    for command in (["probs", *table, "-o", "p.csv"], ["estimate", *table], ["train", *named, "-o", "model"]):
         assert "Learning from 3 columns: age, income, job" in run(*command).stderr
-    drawn = run("audit", *table, "-o", "audit.csv", "--report", "audit.html", "--size", 60)
+    drawn = run("audit", *named, "-o", "audit.csv", "--report", "audit.html", "--size", 60)
     assert "Learning from 3 columns" in drawn.stderr
     assert "dualt estimate customers.csv --label risk --id customer --verified audit.csv" in drawn.stdout
     customers.drop(columns="risk").sample(frac=1, random_state=0).to_csv("new.csv", index=False)
@@ -118,7 +119,7 @@ def test_embeddings_with_labels_in_any_file(run):
     np.save("labels.npy", given)
     pd.DataFrame({"label": given}).to_csv("labels.csv", index=False)
     array, table = (
-        json.loads(run("issues", name, "--features", "emb.npy", "--json").stdout)
+        json.loads(run("issues", name, "--features", "emb.npy", "--quick", "--json").stdout)
         for name in ("labels.npy", "labels.csv")
     )
     assert array["issues"] == table["issues"]
@@ -134,7 +135,7 @@ def test_class_names_that_look_alike_lead_to_merging_them(run, customers):
     merged = run(*next_steps(result)[0])
     assert "are taken as one class" in merged.stderr
     assert "LOW" not in merged.stdout
-    run("train", "customers.csv", "--label", "risk", "--merge-labels", "-o", "model")
+    run("train", "customers.csv", "--label", "risk", "--quick", "--merge-labels", "-o", "model")
     run("predict", "model", "customers.csv", "-o", "predicted.csv")
     assert set(pd.read_csv("predicted.csv")["predicted"].str.lower()) == {"low", "high"}
     assert pd.read_csv("predicted.csv")["predicted"].nunique() == 2
@@ -172,12 +173,12 @@ def test_broken_images_are_skipped_by_every_command(run):
         picture.save(Path("digits", str(digits[row] % 3), f"{row}.png"))
     Path("digits/0/a.png").write_text("no image")
     Path("digits/1/b.png").write_bytes(Path("digits/1/1.png").read_bytes()[:50])
-    for command in (["issues"], ["audit", "-o", "audit.csv", "--size", "80", "--report", "page.html"]):
+    for command in (["issues", "--quick"], ["audit", "-o", "audit.csv", "--size", "80", "--report", "page.html"]):
         said = run(command[0], "digits", *command[1:]).stderr
         assert said.startswith("2 of 152 images cannot be read and are skipped:\n  0/a.png\n  1/b.png\n")
         assert said.count("0/a.png") == 1
     sheet = pd.read_csv("audit.csv")
     sheet["true"] = sheet["given"]
     sheet.to_csv("audit.csv", index=False)
-    measured = json.loads(run("estimate", "digits", "--verified", "audit.csv", "--json").stdout)
+    measured = json.loads(run("estimate", "digits", "--quick", "--verified", "audit.csv", "--json").stdout)
     assert measured["noise_rate"] < 0.05
