@@ -26,6 +26,7 @@ SLOW_FOLDERS = ("examples", "faults", "release")
 LONGEST = (
     "runs_the_tutorial", "everything_from_nothing", "what_it_shows[README", "what_it_shows[docs/reproduction",
     "what_it_shows[docs/howto/pytorch", "what_it_shows[docs/howto/no-prob", "what_it_shows[docs/cluster",
+    "what_it_shows[docs/howto/crowd", "few_positives", "killed_at_random_moments", "sanitizer",
 )  # fmt: skip
 
 

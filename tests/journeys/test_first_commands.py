@@ -119,7 +119,7 @@ def test_embeddings_with_labels_in_any_file(run):
     np.save("labels.npy", given)
     pd.DataFrame({"label": given}).to_csv("labels.csv", index=False)
     array, table = (
-        json.loads(run("issues", name, "--features", "emb.npy", "--quick", "--json").stdout)
+        json.loads(run("issues", name, "--features", "emb.npy", "--json").stdout)
         for name in ("labels.npy", "labels.csv")
     )
     assert array["issues"] == table["issues"]
