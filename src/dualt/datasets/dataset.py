@@ -24,7 +24,7 @@ _LAZY_SAMPLE = 2_000
 _CHUNK = 1_024
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Samples, labels as class numbers, and class names; the test part, if there is one, is clean."""
 
@@ -39,6 +39,9 @@ class Dataset:
     published: NDArray[np.float64] | None = None  # `moments` as used in the literature, in the units of the samples
     ids: tuple[str, ...] | None = None  # id or file path of each training sample
     feature_names: tuple[str, ...] | None = None  # columns of the table that the samples come from
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, train_x={self.train_x.shape}, n_classes={self.n_classes})"
 
     @property
     def n_classes(self) -> int:
