@@ -273,7 +273,10 @@ class EarlyPosterior:
         if n_jobs > 1:
             best, sureness = zip(*_in_threads(self.clearest, n_jobs, probs), strict=True)
             return np.concatenate(best), np.concatenate(sureness)
-        return self._kernel.clearest(probs) if self._kernel else _largest(self._posterior(probs))
+        if self._kernel:
+            return self._kernel.clearest(probs)
+        posterior = self._posterior(probs)
+        return posterior.argmax(axis=1), posterior.max(axis=1)
 
     def scores(self, probs: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
         """Return P(label is right), the most probable class and its probability, all given the label y of the row.
@@ -289,7 +292,7 @@ class EarlyPosterior:
         ruled_out = total < np.finfo(total.dtype).tiny
         shares = np.where(ruled_out, posterior, weights / np.where(ruled_out, 1, total))
         right = np.where(ruled_out[:, 0], 0, shares[np.arange(len(labels)), labels])
-        return right, *_largest(shares)
+        return right, shares.argmax(axis=1), shares.max(axis=1)
 
     def _posterior(self, probs: NDArray[Any], start: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return what the kernel returns, up to rounding."""
@@ -317,12 +320,6 @@ def _in_threads(function: Callable[..., Any], n_jobs: int, *arrays: NDArray[Any]
         return [function(*arrays)]
     with ThreadPoolExecutor(n_jobs) as pool:
         return list(pool.map(function, *(np.array_split(array, n_jobs) for array in arrays)))
-
-
-def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return where each row is largest, the first of equals, and that entry."""
-    best = rows.argmax(axis=1)
-    return best, rows[np.arange(len(best)), best]
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[Any]:
