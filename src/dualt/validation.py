@@ -1,4 +1,4 @@
-"""Checks of arguments: probabilities, matrices, names and numbers. `dualt.labels` checks labels, readers their files.
+"""Checks of arguments: probabilities, matrices, names and numbers. Labels and files have checks of their own.
 
 Large arrays are checked one chunk at a time, in the pass that uses the numbers.
 """

@@ -90,7 +90,7 @@ def count_triples(space: NDArray[Any], labels: Codes, n_classes: int) -> NDArray
 
 def match_consensus(cube: NDArray[np.float64], start: Matrix) -> tuple[NDArray[np.float64], Matrix]:
     """Return (prior, transition) whose consensus of orders one to three is nearest to that of `cube`."""
-    from scipy.optimize import minimize  # half of what importing all estimators would cost
+    from scipy.optimize import minimize  # takes half as long to import as all estimators together
 
     n_classes = len(start)
     logits = np.log(np.maximum(np.vstack([np.full(n_classes, 1 / n_classes), start]), _START_FLOOR))
