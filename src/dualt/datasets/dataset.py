@@ -14,7 +14,7 @@ from dualt.errors import InputError
 from dualt.labels import LabelCoder, as_label_array
 from dualt.noise import corrupt
 from dualt.rng import stream
-from dualt.validation import as_array, check_fraction, check_transition
+from dualt.validation import as_array, check_fraction, check_same_length, check_transition
 
 Samples: TypeAlias = "NDArray[Any] | LazyImages"
 Labels: TypeAlias = "NDArray[np.int64]"
@@ -92,8 +92,7 @@ def from_arrays(x: Any, y: Any, *, name: str = "arrays") -> Dataset:
         raise InputError(
             f"Expected X of shape (n, features), (n, height, width) or (n, channels, height, width), got {array.shape}."
         )
-    if len(array) != len(labels):
-        raise InputError(f"Expected one label per row of X, got {len(array):,} samples and {len(labels):,} labels.")
+    check_same_length(len(array), len(labels))
     array = channels_first(array)
     if array.dtype != np.uint8 or array.ndim == 2:
         # Features keep their precision: float32 might merge different values.
