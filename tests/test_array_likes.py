@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dualt
@@ -112,3 +113,13 @@ def test_a_sparse_tensor_is_refused_with_the_remedy():
     probs, labels = tensors()
     with pytest.raises(InputError, match="to_dense"):
         dualt.estimate_transition(probs.to_sparse(), labels)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "string", "boolean", "Float64"])
+def test_missing_labels_of_a_pandas_array_are_left_out_as_those_of_a_series(kind):
+    probs, labels = PROBS[:, :2] / PROBS[:, :2].sum(axis=1, keepdims=True), (LABELS > 0).astype(int)
+    series = pd.Series(NAMES[labels] if kind == "string" else labels).astype(kind)
+    series[3] = pd.NA
+    expected, found = (dualt.find_label_issues(probs, given) for given in (series, series.array))
+    np.testing.assert_array_equal(found.probability_right, expected.probability_right)
+    assert np.flatnonzero(~found.labelled).tolist() == [3]

@@ -186,3 +186,14 @@ def test_probabilities_of_two_decimals_are_scaled(function):
     rounded = np.array([[0.33, 0.33, 0.32], [0.34, 0.34, 0.34], [0.2, 0.3, 0.5]])
     found = function(rounded, np.eye(3))
     np.testing.assert_allclose(found, rounded / rounded.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+def test_the_distance_of_two_matrices_matches_their_classes():
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(3), 50), np.array(["a", "b", "c"])[rng.integers(3, size=50)]
+    estimate = dualt.estimate_transition(pd.DataFrame(probs, columns=[*"abc"]), labels, "spade")
+    shuffled = estimate.to_frame().loc[[*"cab"], [*"cab"]]
+    assert dualt.l1_error(estimate, shuffled) == dualt.l1_error(shuffled, estimate) == 0
+    assert dualt.l1_error(estimate, shuffled.to_numpy()) > 0  # as it stands
+    with pytest.raises(TransitionError, match="'x' are not in both"):
+        dualt.l1_error(estimate, shuffled.rename(columns={"c": "x"}, index={"c": "x"}))

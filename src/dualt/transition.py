@@ -56,12 +56,14 @@ def to_noisy(clean_posterior: ArrayLike, transition: ArrayLike) -> NDArray[np.fl
     return np.asarray(clean @ matrix_for(names, transition, clean.shape[1]))
 
 
+def named_classes(transition: Any) -> Sequence[str] | None:
+    """Return the class names of an estimate, or of the columns of a data frame; None for a matrix without names."""
+    return names_of_columns(transition.columns) if is_frame(transition) else getattr(transition, "class_names", None)
+
+
 def matrix_for(class_names: Sequence[str] | None, transition: Any, n_classes: int | None = None) -> NDArray[np.float64]:
     """Return a checked matrix; if an estimate or a data frame names its classes, in the order of `class_names`."""
-    names = getattr(transition, "class_names", None)
-    if is_frame(transition):
-        names = names_of_columns(transition.columns)
-    return match_transition(check_transition(transition, n_classes), names, class_names)
+    return match_transition(check_transition(transition, n_classes), named_classes(transition), class_names)
 
 
 def match_transition(
@@ -93,6 +95,8 @@ def clean_prior(transition: NDArray[np.float64], label_counts: NDArray[Any]) -> 
 def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
     """Return Σ|a − b| over all entries (Theorem 1), or its mean per row, between 0 and 2, if `normalize`.
 
+    If both name their classes, as estimates and data frames do, these are matched.
+
     Examples
     --------
     >>> l1_error([[1, 0], [0, 1]], [[0.9, 0.1], [0, 1]])
@@ -101,15 +105,15 @@ def l1_error(a: ArrayLike, b: ArrayLike, *, normalize: bool = False) -> float:
     0.1
     """
     first = check_transition(a)
-    total = float(np.abs(first - check_transition(b, n_classes=len(first))).sum())
+    total = float(np.abs(first - matrix_for(named_classes(a), b, len(first))).sum())
     return round(total / len(first) if normalize else total, 12)
 
 
 def clean_posterior(pred_probs: Any, transition: ArrayLike, *, n_jobs: int | None = 1) -> NDArray[Any]:
     """Solve P(noisy | x) = q @ transition for q on the simplex: the posterior of the clean class.
 
-    Where the plain inverse is a distribution, it is the answer. Elsewhere q minimises KL(p ‖ q @ transition), by
-    Newton's method with up to 64 classes, as far as 100 EM steps go with more.
+    Where the plain inverse, taken with up to 512 classes, is a distribution, it is the answer. Elsewhere q minimises
+    KL(p ‖ q @ transition), by Newton's method with up to 64 classes, as far as 100 EM steps go with more.
 
     Parameters
     ----------
@@ -269,7 +273,10 @@ class EarlyPosterior:
         if n_jobs > 1:
             best, sureness = zip(*_in_threads(self.clearest, n_jobs, probs), strict=True)
             return np.concatenate(best), np.concatenate(sureness)
-        return self._kernel.clearest(probs) if self._kernel else _largest(self._posterior(probs))
+        if self._kernel:
+            return self._kernel.clearest(probs)
+        posterior = self._posterior(probs)
+        return posterior.argmax(axis=1), posterior.max(axis=1)
 
     def scores(self, probs: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
         """Return P(label is right), the most probable class and its probability, all given the label y of the row.
@@ -285,7 +292,7 @@ class EarlyPosterior:
         ruled_out = total < np.finfo(total.dtype).tiny
         shares = np.where(ruled_out, posterior, weights / np.where(ruled_out, 1, total))
         right = np.where(ruled_out[:, 0], 0, shares[np.arange(len(labels)), labels])
-        return right, *_largest(shares)
+        return right, shares.argmax(axis=1), shares.max(axis=1)
 
     def _posterior(self, probs: NDArray[Any], start: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return what the kernel returns, up to rounding."""
@@ -313,12 +320,6 @@ def _in_threads(function: Callable[..., Any], n_jobs: int, *arrays: NDArray[Any]
         return [function(*arrays)]
     with ThreadPoolExecutor(n_jobs) as pool:
         return list(pool.map(function, *(np.array_split(array, n_jobs) for array in arrays)))
-
-
-def _largest(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return where each row is largest, the first of equals, and that entry."""
-    best = rows.argmax(axis=1)
-    return best, rows[np.arange(len(best)), best]
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[Any]:

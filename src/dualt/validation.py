@@ -1,4 +1,4 @@
-"""Checks of arguments: probabilities, matrices, names and numbers. `dualt.labels` checks labels, readers their files.
+"""Checks of arguments: probabilities, matrices, names and numbers. Labels and files have checks of their own.
 
 Large arrays are checked one chunk at a time, in the pass that uses the numbers.
 """
@@ -64,7 +64,7 @@ def as_array(values: Any, expected: str, error: type[InputError], dtype: Any = N
         array = np.asarray(given, dtype)
     except (TypeError, ValueError, RuntimeError, OverflowError) as cause:
         raise error(f"Expected {expected}: {str(cause).rstrip('.')}.") from None
-    if np.ma.is_masked(given):
+    if np.ma.isMaskedArray(given) and np.ma.is_masked(given):  # pandas' own arrays have a mask too
         row = int(np.argwhere(np.ma.getmaskarray(given))[0, 0])
         raise error(f"Expected {expected}, got a masked entry at row {row}. Drop that row.")
     return array

@@ -53,3 +53,7 @@ def test_digits_are_scikit_learns():
     expected = np.column_stack([reference.data.astype(int), reference.target])
     assert sorted(map(tuple, labelled)) == sorted(map(tuple, expected))
     assert np.bincount(data.test_y).min() >= 20
+
+
+def test_a_data_set_shows_its_name_and_shape_and_no_pixels():
+    assert repr(load_dataset("digits")) == "Dataset('digits', train_x=(1437, 8, 8), n_classes=10)"

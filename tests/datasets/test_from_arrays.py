@@ -42,7 +42,7 @@ def test_bytes_stay_images_and_channels_go_first():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((X, [0, 1]), InputError, "6 samples and 2 labels"),
+        ((X, [0, 1]), InputError, "6 rows and 2 labels"),
         ((X[:, 0], [0, 1] * 3), InputError, r"got \(6,\)"),
         ((X[:, :0], [0, 1] * 3), InputError, r"got \(6, 0\)"),
         ((X.astype(str), [0, 1] * 3), InputError, "Expected numbers in X"),

@@ -9,6 +9,7 @@ from scipy.optimize import approx_fprime
 
 from dualt import noise
 from dualt.errors import InputError
+from dualt.estimators import estimate_transition
 from dualt.estimators import hoc as hoc_module
 from dualt.estimators.confident_joint import confident_joint
 from dualt.estimators.hoc import count_triples, hoc, match_consensus, misfit
@@ -123,3 +124,15 @@ def test_refusals_say_what_was_expected(monkeypatch):
     assert hoc(posterior).transition.shape == (2, 2)
     with pytest.raises(InputError, match="at most 2 classes for hoc, got 3"):
         hoc(as_posterior(np.full((3, 3), 1 / 3), [0, 1, 2]))
+
+
+@pytest.mark.parametrize("estimator", ["hoc", "oracle"])
+def test_rows_without_a_label_have_features_and_clean_labels_too(estimator):
+    features, probs, noisy, clean = clusters(noise.symmetric(3, 0.2), 90, np.random.default_rng(0))
+    there = np.arange(90) % 9 != 4
+    given = np.where(there, noisy, np.nan)
+    options = {"hoc": ("features", features), "oracle": ("clean_labels", clean)}
+    name, values = options[estimator]
+    found = estimate_transition(probs, given, estimator, **{name: values})
+    expected = estimate_transition(probs[there], noisy[there], estimator, **{name: values[there]})
+    np.testing.assert_array_equal(found.transition, expected.transition)

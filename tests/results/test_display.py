@@ -59,6 +59,13 @@ def test_the_heat_map_shows_every_entry_where_it_belongs():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("given label", "true class")
 
 
+@pytest.mark.parametrize("form", [lambda estimate: estimate, lambda estimate: estimate.to_frame()])
+def test_the_heat_map_has_the_names_that_the_matrix_carries(form):
+    axes = dualt.plot_transition(form(estimate_of(3, ["cat", "dog", "fox"])))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog", "fox"]
+    pyplot.close(axes.figure)
+
+
 def test_many_classes_get_no_numbers_and_no_names():
     ax = dualt.plot_transition(dualt.noise.symmetric(100, 0.2))
     assert not ax.texts

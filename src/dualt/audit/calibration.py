@@ -55,7 +55,7 @@ class Calibration:
         return np.asarray(softmax(features @ self.theta + self.offsets.T[given], axis=1))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditResult:
     """What an audit has shown: `TransitionEstimate.audit`.
 
@@ -77,6 +77,9 @@ class AuditResult:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"AuditResult(n_verified={len(self)})"
 
     @property
     def transition(self) -> Floats:

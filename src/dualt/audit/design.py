@@ -18,6 +18,6 @@ def draw_rows(rows: Ints, size: int, seed: int, earlier: Ints | None = None) -> 
 
     A batch drawn at random from the rows that are left makes one simple random sample with the earlier ones.
     """
-    # Not the random numbers that labels were made with by the same seed.
+    # A stream of its own: the labels may have been corrupted with the same seed.
     order = rows[np.argsort(stream(seed, "audit rows").random(len(rows)), kind="stable")]
     return order[:size] if earlier is None else order[~np.isin(order, earlier)][:size]

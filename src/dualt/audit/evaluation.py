@@ -143,10 +143,7 @@ def noisy_accuracy(
     if verified is not None:
         audit, true = check_rows(as_audit(verified), len(given), coder, given.take)
         checked = audit.rows, true
-    rate = None
-    if matrix is not None:
-        matrix = matrix_for(coder.names, transition)
-        rate = largest_rate(matrix, given, level)
+    rate = None if matrix is None else largest_rate(matrix_for(coder.names, transition), given, level)
     if rate is not None and estimate is not None:
         highest, counts = estimate.noise_rate_interval(level)[1], np.bincount(given, minlength=coder.n_classes)
         if sorted(counts) != sorted(estimate.diagnostics.label_counts):

@@ -28,7 +28,7 @@ from dualt.labels import Codes
 from dualt.results.claims import wilson
 
 _TINY, _ROUNDING = np.finfo(np.float64).tiny, 1e-9
-# Of Wilson's interval, for a census: with less, that is with more rows, the incomplete beta function fails.
+# Least z² / n in Wilson's interval, reached where nearly all rows are verified: below it, betaincinv fails.
 _LEAST_SPREAD = 1e-15
 # Truth of the verified rows, their predictions, and the mean prediction over all rows.
 Target: TypeAlias = tuple[Floats, Floats, Floats]

@@ -96,7 +96,7 @@ def as_audit(verified: Any) -> Audit:
         rows, true = verified
     except (TypeError, ValueError):
         raise InputError(
-            "Expected verified labels as (row numbers, true labels) of a random sample or as an `Audit`,"
+            "Expected verified labels as (row positions, true labels) of a random sample or as an `Audit`,"
             f" got {type(verified).__name__}. `dualt.audit.read_audit` reads the file of `dualt audit`."
         ) from None
     return Audit(rows, true)

@@ -14,7 +14,7 @@ from dualt.errors import InputError
 from dualt.labels import LabelCoder, as_label_array
 from dualt.noise import corrupt
 from dualt.rng import stream
-from dualt.validation import as_array, check_fraction, check_transition
+from dualt.validation import as_array, check_fraction, check_same_length, check_transition
 
 Samples: TypeAlias = "NDArray[Any] | LazyImages"
 Labels: TypeAlias = "NDArray[np.int64]"
@@ -24,7 +24,7 @@ _LAZY_SAMPLE = 2_000
 _CHUNK = 1_024
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Samples, labels as class numbers, and class names; the test part, if there is one, is clean."""
 
@@ -39,6 +39,9 @@ class Dataset:
     published: NDArray[np.float64] | None = None  # `moments` as used in the literature, in the units of the samples
     ids: tuple[str, ...] | None = None  # id or file path of each training sample
     feature_names: tuple[str, ...] | None = None  # columns of the table that the samples come from
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, train_x={self.train_x.shape}, n_classes={self.n_classes})"
 
     @property
     def n_classes(self) -> int:
@@ -89,8 +92,7 @@ def from_arrays(x: Any, y: Any, *, name: str = "arrays") -> Dataset:
         raise InputError(
             f"Expected X of shape (n, features), (n, height, width) or (n, channels, height, width), got {array.shape}."
         )
-    if len(array) != len(labels):
-        raise InputError(f"Expected one label per row of X, got {len(array):,} samples and {len(labels):,} labels.")
+    check_same_length(len(array), len(labels))
     array = channels_first(array)
     if array.dtype != np.uint8 or array.ndim == 2:
         # Features keep their precision: float32 might merge different values.

@@ -39,8 +39,8 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None) -> Fit:
     ----------
     posterior
     features : (n_samples, n_features), optional
-        Where neighbours are sought, best from a network trained without labels; by default √p, in which the
-        Euclidean distance of two posteriors is Hellinger's.
+        Of all rows, with or without a label: where neighbours are sought, best from a network trained without labels.
+        By default √p, in which the Euclidean distance of two posteriors is Hellinger's.
 
     Notes
     -----
@@ -67,7 +67,10 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None) -> Fit:
     if n_samples > _MOST_ROWS:
         chosen = np.sort(np.random.default_rng(0).choice(n_samples, _MOST_ROWS, replace=False))
     probs, labels = posterior.take(chosen)
-    space = np.sqrt(probs[:, order]) if features is None else check_features(features, n_samples)[chosen]
+    space = np.sqrt(probs[:, order])
+    if features is not None:
+        rows = chosen if posterior.labelled is None else posterior.labelled[chosen]
+        space = check_features(features, posterior.n_given)[rows]
     triples = count_triples(space, place[labels], n_classes)
     prior, transition = match_consensus(triples / triples.sum(), first)
     prior, transition = prior[place], transition[np.ix_(place, place)]
@@ -87,7 +90,7 @@ def count_triples(space: NDArray[Any], labels: Codes, n_classes: int) -> NDArray
 
 def match_consensus(cube: NDArray[np.float64], start: Matrix) -> tuple[NDArray[np.float64], Matrix]:
     """Return (prior, transition) whose consensus of orders one to three is nearest to that of `cube`."""
-    from scipy.optimize import minimize  # half of what importing all estimators would cost
+    from scipy.optimize import minimize  # takes half as long to import as all estimators together
 
     n_classes = len(start)
     logits = np.log(np.maximum(np.vstack([np.full(n_classes, 1 / n_classes), start]), _START_FLOOR))

@@ -19,12 +19,13 @@ from dualt.validation import check_same_length
 def oracle(posterior: NoisyPosterior, *, clean_labels: Any = None) -> Fit:
     """T̂[i, j] = share of given label j among the examples whose clean label is i.
 
-    No estimator that does not see the clean labels can be expected to do better.
+    No estimator that does not see the clean labels can be expected to do better. `clean_labels` are those of all rows.
     """
     if clean_labels is None:
         raise InputError("The oracle counts clean against given labels: pass clean_labels.")
     labels = as_label_array(clean_labels)
-    check_same_length(posterior.n_samples, len(labels))
+    check_same_length(posterior.n_given, len(labels))
+    labels = labels if posterior.labelled is None else labels[posterior.labelled]
     given = np.concatenate([codes for _, codes in posterior.chunks()])
     counts = count_pairs([posterior.coder.encode(labels) * posterior.n_classes + given], posterior.n_classes)
     rate = 1 - float(np.trace(counts) / counts.sum())

@@ -29,8 +29,8 @@ from dualt.validation import ClassNames
 class EstimatorEntry:
     """An estimator, from a `NoisyPosterior` and keyword options to a `Fit`, and what it does in one line.
 
-    One that needs members needs the probabilities of several models.
-    One that is not for many classes is left out of comparisons above `MANY_CLASSES`, where it would take minutes.
+    `needs_members` if it reads the probabilities of several models; not `for_many_classes` if it would take minutes
+    with more than `MANY_CLASSES`, and is then left out of comparisons.
     """
 
     function: Callable[..., Fit]

@@ -86,12 +86,12 @@ class LabelIssues:
 
     @cached_property
     def ranking(self) -> NDArray[np.intp]:
-        """Row numbers, most suspect first."""
+        """Row positions, most suspect first."""
         return np.argsort(self.probability_right, kind="stable")
 
     @cached_property
     def indices(self) -> NDArray[np.intp]:
-        """Row numbers of the issues, most suspect first."""
+        """Row positions of the issues, most suspect first."""
         issues = np.flatnonzero(self.is_issue)
         return issues[np.argsort(self.probability_right[issues], kind="stable")]
 

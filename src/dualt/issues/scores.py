@@ -101,7 +101,7 @@ def find_label_issues(
     class_names
         In the order of the columns.
     verified
-        (row numbers, true labels) of a random sample that a person has checked, or an `Audit`: they calibrate the
+        (row positions, true labels) of a random sample that a person has checked, or an `Audit`: they calibrate the
         probabilities, the suggestions and the expected numbers, and the verified rows are known.
     n_jobs
         How many threads read the rows; the result does not depend on it.

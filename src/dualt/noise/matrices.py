@@ -85,7 +85,7 @@ def asymmetric(flips: Mapping[Any, Mapping[Any, float]], *, class_names: ClassNa
     return np.clip(transition, 0, 1)
 
 
-def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomState = None) -> NDArray[np.float64]:
+def random_diagonal_dominant(n_classes: int, rate: float, random_state: RandomState = 0) -> NDArray[np.float64]:
     """Return random noise of a mean rate: each class has its own rate and its own frequent confusions.
 
     Class rates are uniform between 0.5 and 1.5 times `rate`, off-diagonal shares Dirichlet(1). Every diagonal entry

@@ -45,7 +45,8 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
         return f"No noise rate can be claimed: {estimate.doubt}."
     if estimate.fit.rate_interval is None:
         return f"About {percent(rate)} of the labels look wrong by {estimate.estimator}."
-    if least := rounded_down(low, rate):
+    unit = 0.001 if rate < _FEW else 0.01  # a lower end is rounded down
+    if least := unit * (low // unit):
         return f"About {percent(rate)} of {labels} {look} wrong (at least {percent(least)})."
     if rate < _HARDLY_ANY:
         return f"{few} than {percent(_HARDLY_ANY)} of {labels} {look} wrong."
@@ -67,12 +68,6 @@ def wilson(share: Any, spread: Any) -> tuple[Any, Any]:
     """Return Wilson's interval of a share, {s : (share − s)² ≤ spread · s(1 − s)}; the spread is z² / n with n rows."""
     centre, half = share + spread / 2, np.sqrt(spread * share * (1 - share) + spread**2 / 4)
     return np.clip((centre - half) / (1 + spread), 0, share), np.clip((centre + half) / (1 + spread), share, 1)
-
-
-def rounded_down(low: float, rate: float) -> float:
-    """Return the lower end of a rate, rounded down to whole per cent, to tenths where few labels look wrong."""
-    unit = 0.001 if rate < _FEW else 0.01
-    return unit * (low // unit)
 
 
 def percent(share: float) -> str:

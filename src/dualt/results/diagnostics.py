@@ -65,6 +65,10 @@ class Diagnostics:
         found = share_distance(rows, np.bincount(self._summary.sample_labels, minlength=n_classes))
         return found if has_other_shares(found, rows) else 0.0
 
+    def __repr__(self) -> str:
+        figures = f"agreement={self.agreement:.3f}, share_distance={self.share_distance:.3f}"
+        return f"Diagnostics({figures}, condition_number={self.condition_number})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""
         names = ("condition_number", "label_counts", "predicted_counts", "support", "agreement", "share_distance")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dualt.errors import naming_extra
+from dualt.transition import named_classes
 from dualt.validation import ClassNames, check_class_names, check_transition
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def plot_transition(
     transition : (n_classes, n_classes)
         Rows are true classes and sum to one.
     class_names
-        In the order of the rows; their numbers by default.
+        In the order of the rows; by default those of an estimate or a data frame, else numbers.
     ax
         Where to draw; a new figure by default.
 
@@ -72,6 +73,7 @@ def plot_transition(
     """
     matrix = check_transition(transition)
     n_classes = len(matrix)
+    class_names = named_classes(transition) if class_names is None else class_names
     names = check_class_names(range(n_classes) if class_names is None else class_names, n_classes)
     if ax is None:
         with naming_extra("Drawing a transition matrix"):

@@ -1,7 +1,7 @@
 """Rows that stay with Dask: its arrays and data frames, or files that its workers read, and a connection to a cluster.
 
 Workers reduce the rows, and only what estimators ask for travels. Dask is imported when one of its functions is first
-needed, here and nowhere else. Any of its schedulers does: threads, processes, or a cluster whose client is open.
+needed, here and nowhere else. Any of its schedulers will do: threads, processes, or a cluster whose client is open.
 """
 
 from __future__ import annotations
