@@ -331,6 +331,17 @@ def test_single_votes_ties_and_repeated_votes():
     assert again.labels.tolist() == ["y", "x"]
 
 
+def test_grades_are_classes_like_others(long):
+    """Classes that are numbers, as 1 to 5 stars, are no column numbers."""
+    graded = long.assign(label=long.label.map({"bird": 3, "cat": 5, "dog": 10}))
+    named, numbered = dualt.combine_votes(long), dualt.combine_votes(graded)
+    assert numbered.class_names == ("3", "5", "10")
+    np.testing.assert_array_equal(numbered.consensus.transition, named.consensus.transition)
+    assert numbered.consensus.summary == named.consensus.summary
+    counts = [one.transition["hasty"].diagnostics.label_counts.tolist() for one in (numbered, named)]
+    assert counts[0] == counts[1]
+
+
 def test_classes_that_differ_by_case_only_are_named():
     (notice,) = dualt.combine_votes([["Cat", "cat "], ["dog", "dog"], ["Cat", "n/a"]]).warnings
     assert "missing votes: 'Cat', 'cat '; 'n/a'." in notice.message

@@ -264,7 +264,7 @@ class Votes:
     def _estimate(
         self, transition: Floats, counts: Floats, posterior: NDArray[Any], labels: Codes, interval: Any = None
     ) -> TransitionEstimate:
-        rows = as_posterior(posterior, labels, self.class_names)
+        rows = as_posterior(posterior, labels)  # the labels are column numbers
         resample = partial(_resample, counts, self.fit.common)
         fit = Fit(transition, np.rint(counts.sum(axis=1)).astype(np.int64), resample, rate_interval=interval)
         return TransitionEstimate("votes", self.class_names, fit, rows.summary, True)
