@@ -175,7 +175,7 @@ def test_the_page_shows_votes_and_annotators(truth, browser):
 
 def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
-    assert "got one vote on each" in refused("votes", "single.csv", *LONG[1:])
+    assert "got one annotator on each" in refused("votes", "single.csv", *LONG[1:])
     pd.read_csv("votes.csv").rename(columns={"id": "n", "who": "by"}).to_csv("by.csv", index=False)
     assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
     assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
