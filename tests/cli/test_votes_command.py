@@ -130,6 +130,20 @@ def test_texts_may_be_in_a_table_of_their_own(truth):
     assert json.loads(run("votes", *LONG, "--items", "texts.csv", "--text", "text", "--json")) == together
 
 
+def test_what_is_said_of_a_vote_does_not_come_with_the_consensus(truth):
+    """Else `dualt issues` would learn the votes, and find none of their errors."""
+    votes = pd.read_csv("votes.csv")
+    votes.assign(seconds=range(len(votes)), shop=votes["id"].str[-1]).to_csv("votes.csv", index=False)
+    wide = pd.read_csv("wide.csv").merge(votes.drop_duplicates("id")[["id", "text"]])
+    wide.assign(shop="north").to_csv("wide.csv", index=False)
+    columns = ["probability", "votes", "agreement", "text", "shop"]
+    run("votes", *LONG, "--text", "text", "-o", "consensus.csv")
+    assert pd.read_csv("consensus.csv").columns.tolist() == ["id", "class", *columns]
+    wide.assign(shop="north").rename(columns={"id": "sku"}).to_csv("wide.csv", index=False)
+    run("votes", "wide.csv", "--item", "sku", "--text", "text", "--features", "shop", "-o", "consensus.csv")
+    assert pd.read_csv("consensus.csv").columns.tolist() == ["sku", "label", *columns]
+
+
 def test_items_of_a_review_are_settled(truth):
     first = json.loads(run("votes", *LONG, "--next", 20, "--json"))
     review = pd.DataFrame({"id": first["next_items"], "old": "cat", "new": truth[first["next_items"]]})
