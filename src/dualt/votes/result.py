@@ -268,7 +268,9 @@ class Votes:
     ) -> TransitionEstimate:
         rows = as_posterior(posterior, labels)  # the labels are column numbers
         resample = partial(_resample, counts, self.fit.common)
-        fit = Fit(transition, np.rint(counts.sum(axis=1)).astype(np.int64), resample, rate_interval=interval)
+        true = counts.sum(axis=1)
+        prior, support = true / true.sum(), np.rint(true).astype(np.int64)
+        fit = Fit(transition, support, resample, rate_interval=interval, clean_prior=prior)
         return TransitionEstimate("votes", self.class_names, fit, rows.summary, True)
 
     def to_frame(self) -> DataFrame:
