@@ -329,7 +329,8 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
         yield Notice("copies", message, "Do they copy, or are they the same model? Leave one of them out.")
     if one.any() and not rules.any():
-        yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", "Their votes say little.")
+        advice = "If they were shown others too, their votes say little."
+        yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", advice)
     chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
     low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(chance * (1 - chance) / np.maximum(n_votes, 1)))
     if low.any():
