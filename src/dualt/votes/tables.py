@@ -116,8 +116,7 @@ def as_ballots(
 def _check_votes(long: DataFrame) -> None:
     """Refuse votes without an item or annotator."""
     for role in ("item", "annotator"):
-        codes, values = _factorized(long[role])
-        missing = np.array([*(one == "" for one in values), True])[codes]
+        missing = long[role].isna() | (long[role] == "")
         if missing.any():
             vote = long.iloc[int(np.argmax(missing))].to_dict()
             raise InputError(
