@@ -130,6 +130,20 @@ def test_texts_may_be_in_a_table_of_their_own(truth):
     assert json.loads(run("votes", *LONG, "--items", "texts.csv", "--text", "text", "--json")) == together
 
 
+def test_what_is_said_of_a_vote_does_not_come_with_the_consensus(truth):
+    """Else `dualt issues` would learn the votes, and find none of their errors."""
+    votes = pd.read_csv("votes.csv")
+    votes.assign(seconds=range(len(votes)), shop=votes["id"].str[-1]).to_csv("votes.csv", index=False)
+    wide = pd.read_csv("wide.csv").merge(votes.drop_duplicates("id")[["id", "text"]])
+    wide.assign(shop="north").to_csv("wide.csv", index=False)
+    columns = ["probability", "votes", "agreement", "text", "shop"]
+    run("votes", *LONG, "--text", "text", "-o", "consensus.csv")
+    assert pd.read_csv("consensus.csv").columns.tolist() == ["id", "class", *columns]
+    wide.assign(shop="north").rename(columns={"id": "sku"}).to_csv("wide.csv", index=False)
+    run("votes", "wide.csv", "--item", "sku", "--text", "text", "--features", "shop", "-o", "consensus.csv")
+    assert pd.read_csv("consensus.csv").columns.tolist() == ["sku", "label", *columns]
+
+
 def test_items_of_a_review_are_settled(truth):
     first = json.loads(run("votes", *LONG, "--next", 20, "--json"))
     review = pd.DataFrame({"id": first["next_items"], "old": "cat", "new": truth[first["next_items"]]})
@@ -175,7 +189,7 @@ def test_the_page_shows_votes_and_annotators(truth, browser):
 
 def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
-    assert "got one vote on each" in refused("votes", "single.csv", *LONG[1:])
+    assert "got one annotator on each" in refused("votes", "single.csv", *LONG[1:])
     pd.read_csv("votes.csv").rename(columns={"id": "n", "who": "by"}).to_csv("by.csv", index=False)
     assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
     assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")

@@ -205,6 +205,18 @@ def test_rules_with_one_class_each_are_better_than_their_majority():
     assert (fit.posterior.argmax(axis=1) == truth)[voted].mean() >= (majority == truth)[voted].mean() - 0.01
 
 
+def test_people_who_met_no_item_of_a_rare_class_are_no_rules():
+    """Rules have different classes; a hundred people with some 15 votes each have met no fraud."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(500) < 0.01).astype(int)
+    item, people = np.repeat(np.arange(500), 3), np.concatenate([rng.choice(100, 3, replace=False) for _ in range(500)])
+    vote = np.where(rng.random(1500) < 0.01, 1 - truth[item], truth[item])
+    fit = fit_votes(item, people, vote, 500, 100, 2)
+    wrong = (fit.posterior.argmax(axis=1) != truth).mean()
+    assert fit.least_rate <= wrong + 0.01
+    assert wrong < 0.02
+
+
 def test_the_overlap_is_recovered_from_true_classes_and_from_votes_left_out():
     rng = np.random.default_rng(0)
     logits, voices = rng.normal(size=(5000, 3)) * 3, np.full(5000, 4)

@@ -66,6 +66,23 @@ def test_every_shape_of_votes_gives_the_same_consensus(long, tmp_path):
     np.testing.assert_allclose(dualt.combine_votes(codes.astype(int)).posterior, dualt.combine_votes(wide).posterior)
 
 
+def test_a_wide_table_may_have_a_column_of_items(long, tmp_path):
+    """As a file has, where pandas leaves the column of its index without a name."""
+    wide = long.pivot(index="item", columns="annotator", values="label")
+    plain = dualt.combine_votes(wide)
+    same(dualt.combine_votes(wide.reset_index()), plain)
+    same(dualt.combine_votes(wide.reset_index(names="sku"), item="sku"), plain)
+    for name in ("", "id"):
+        wide.to_csv(tmp_path / "wide.csv", index_label=name)
+        same(dualt.combine_votes(tmp_path / "wide.csv"), plain)
+    wide.reset_index(names="id").to_csv(tmp_path / "wide.csv")
+    same(dualt.combine_votes(tmp_path / "wide.csv"), plain)
+    with pytest.raises(InputError, match="Expected a column 'ean', got sku, careful"):
+        dualt.combine_votes(wide.reset_index(names="sku"), item="ean")
+    with pytest.raises(InputError, match="Expected a column 'label', got item, annotator, said"):
+        dualt.combine_votes(long.rename(columns={"label": "said"}))
+
+
 def test_exports_of_labelling_tools_are_votes(tmp_path, long):
     some = long[long.item < 30]
     plain = dualt.combine_votes(some)
@@ -144,7 +161,7 @@ def test_a_table_with_the_words_of_a_tool_stays_a_table(tmp_path):
             for who, said in (("ann", "pass"), ("bob", "fail"))]  # fmt: skip
     (tmp_path / "votes.json").write_text(json.dumps(rows))
     assert dualt.combine_votes(tmp_path / "votes.json").class_names == ("fail", "pass")
-    with pytest.raises(InputError, match=r"names or numbers as votes .*, got \[\['a', 'b'\]"):
+    with pytest.raises(InputError, match=r"names or numbers as items, .* and votes, got \['a', 'b'\]\."):
         dualt.combine_votes(tmp_path / "votes.json", label="responses")
     (tmp_path / "votes.json").write_text(json.dumps([{"data": {}, "annotations": [1, 2]}]))
     with pytest.raises(InputError, match=r"Expected tasks in .*votes\.json as a labelling tool exports them"):
@@ -331,6 +348,26 @@ def test_single_votes_ties_and_repeated_votes():
     assert again.labels.tolist() == ["y", "x"]
 
 
+def test_grades_are_classes_like_others(long):
+    """Classes that are numbers, as 1 to 5 stars, are no column numbers."""
+    graded = long.assign(label=long.label.map({"bird": 3, "cat": 5, "dog": 10}))
+    named, numbered = dualt.combine_votes(long), dualt.combine_votes(graded)
+    assert numbered.class_names == ("3", "5", "10")
+    np.testing.assert_array_equal(numbered.consensus.transition, named.consensus.transition)
+    assert numbered.consensus.summary == named.consensus.summary
+    counts = [one.transition["hasty"].diagnostics.label_counts.tolist() for one in (numbered, named)]
+    assert counts[0] == counts[1]
+
+
+def test_the_consensus_is_as_wrong_where_a_class_wins_no_item():
+    """Label shares and matrix imply no item of such a class, but the votes do."""
+    votes = dualt.combine_votes({"ann": [*"xxxy"] * 10, "bob": ["x"] * 40})
+    assert {*votes.labels} == {"x"}
+    assert votes.noise_rate > votes.noise_rate_interval[0] > 0.02
+    assert votes.consensus.noise_rate == pytest.approx(votes.noise_rate)
+    assert votes.consensus.summary.startswith(f"About {100 * votes.noise_rate:.0f} % of the consensus looks wrong (at")
+
+
 def test_classes_that_differ_by_case_only_are_named():
     (notice,) = dualt.combine_votes([["Cat", "cat "], ["dog", "dog"], ["Cat", "n/a"]]).warnings
     assert "missing votes: 'Cat', 'cat '; 'n/a'." in notice.message
@@ -341,7 +378,7 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
     with pytest.raises(InputError, match=r"a list of tasks in .*rows\.json"):
         dualt.combine_votes(tmp_path / "rows.json")
     one = long.drop_duplicates("item")
-    with pytest.raises(InputError, match=r"got one vote on each.*probs .*verified "):
+    with pytest.raises(InputError, match=r"got one annotator on each.*probs .*verified "):
         dualt.combine_votes(one)
     assert dualt.combine_votes(one, verified={0: "cat", 1: "dog"}).labels[0] == "cat"
     with pytest.raises(LabelsError, match=r"got 'bird', the vote of \w+ on item"):
@@ -352,13 +389,23 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
         dualt.combine_votes(
             pd.DataFrame({"ann": [*"xy"] * 10, "bob": [*"xy"] * 10, "sku": [f"s{n}" for n in range(20)]})
         )
+    small = pd.DataFrame({"text": ["good", "bad", "so so"], "ann": [*"xyx"], "bob": [*"xyy"]})
+    with pytest.raises(InputError, match="'text', whose values"):
+        dualt.combine_votes(small)
+    assert dualt.combine_votes(small[["ann", "bob"]].assign(eve=[*"zwx"])).class_names == ("w", "x", "y", "z")
+    for column in ("item", "annotator"):
+        for nothing in (None, ""):
+            nobody = long.astype({column: object})
+            nobody.loc[4, column] = nothing
+            with pytest.raises(InputError, match=f"Expected an {column} for each vote, got none in {{'item'"):
+                dualt.combine_votes(nobody)
     with pytest.raises(LabelsError, match="at least two classes"):
         dualt.combine_votes([["x", "x"], ["x", None]])
     with pytest.raises(LabelsError, match="at least one vote"):
         dualt.combine_votes([[None, ""], [-1, None]])
     with pytest.raises(InputError, match=r"class per item in verified, got 2 items, 1 classes"):
         dualt.combine_votes(long, verified=([0, 1], ["cat"]))
-    with pytest.raises(InputError, match=r"verified, got 'nowhere'"):
+    with pytest.raises(InputError, match=r"as 0, in verified, got 'nowhere'"):
         dualt.combine_votes(long, verified={"nowhere": "cat"})
     with pytest.raises(LabelsError, match=r"bird, cat, dog in verified, got 'cow' for 1"):
         dualt.combine_votes(long, verified={0: "bird", 1: "cow"})

@@ -52,7 +52,7 @@ def votes(
     table, columns, about, learned = _read(
         data, {"item": item, "annotator": annotator, "label": label}, items, text, features
     )
-    item = columns.get("item") or table.index.name
+    item = columns["item"]
     voices = None
     if probs is not None:
         voices = _probabilities(probs, item, table.get(item, table.index))
@@ -66,7 +66,7 @@ def votes(
     if output is not None:
         frame = found.to_frame().round({"probability": 4, "agreement": 4}).rename(columns=names)
         if about is not None:
-            taken = [*frame.columns, *columns.values(), "annotator", "label"]
+            taken = [*frame.columns, *columns.values(), *found.ballots.annotators, "annotator", "label"]
             frame = frame.join(about.drop(columns=taken, errors="ignore"), on=names["item"])
         dualt.io.write_table(output, frame)
     if annotators is not None:
@@ -93,7 +93,7 @@ def votes(
 def _read(
     data: Path, columns: dict[str, Any], items: Path | None, text: str | None, features: str | None
 ) -> tuple[DataFrame, dict[str, Any], DataFrame | None, list[str]]:
-    """Return the votes, their columns (none: a column per annotator), what is known of each item, and what to learn."""
+    """Return the votes, their columns, what is known of each item whoever votes, and what to learn of it."""
     from dualt.io.table_columns import Table, choose_columns
     from dualt.votes.tables import COLUMNS
 
@@ -108,11 +108,12 @@ def _read(
             table.position(name)
         if features is not None:
             learned += [source.columns[place] for place in choose_columns(table, [item, *learned], features)[0]]
+        alike = source.astype(str).groupby(item).nunique().max() == 1
         about = source.drop_duplicates(item).set_index(item)
-    if item is None or columns["annotator"] or {*COLUMNS["annotator"]} & {*votes.columns}:
-        return votes, columns | {"item": item}, about, learned
-    Table(data, votes, tuple(map(str, votes.columns))).position(item)
-    return votes.set_index(item).drop(columns=learned if items is None else []), {}, about, learned
+        about = about[[name for name in about if name in learned or alike[name]]]
+    if about is not None and items is None:
+        votes = votes.drop(columns=learned)
+    return votes, columns | {"item": item}, about, learned
 
 
 def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> dict[Any, str]:

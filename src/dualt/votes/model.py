@@ -137,10 +137,12 @@ def fit_votes(
 def rules_among(used: NDArray[Any]) -> NDArray[np.bool_]:
     """Annotators who give one class only, if most votes are theirs; `used` counts votes by annotator and class.
 
-    One class shows no matrix, so rules have the common one. Among people, the rows of such a matrix are all alike.
+    One class shows no matrix, so rules have the common one. Among people, the rows of such a matrix are all alike; if
+    all give the same class, they met no item of a rarer one.
     """
     one_class = ((used > 0).sum(axis=1) == 1) & (used.sum(axis=1) >= RULE_VOTES)
-    return np.asarray(one_class & (used[one_class].sum() > used.sum() / 2))
+    by_class = used[one_class].sum(axis=0)
+    return np.asarray(one_class & (by_class.sum() > used.sum() / 2) & ((by_class > 0).sum() > 1))
 
 
 def normalised(values: NDArray[Any]) -> Array:

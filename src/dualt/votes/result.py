@@ -69,7 +69,7 @@ def combine_votes(
     classes
         In the order of the columns of `probs`; by default those that occur, sorted.
     item, annotator, label
-        Columns of a long table, where they have other names.
+        Columns of a long table, where they have other names; of a wide one, `item` alone.
 
     Examples
     --------
@@ -90,8 +90,9 @@ def combine_votes(
     known = np.concatenate([chosen[0], audited[0]]), np.concatenate([chosen[1], audited[1]])
     if table is None and not len(known[0]) and np.bincount(ballots.item).max() < 2:
         raise InputError(
-            "Expected items with two votes or more, got one vote on each, which cannot show who is right. Pass probs"
-            " (a classifier's out-of-fold probabilities) or verified (some true classes), or collect second votes."
+            "Expected items with votes of two annotators or more, got one annotator on each, which cannot show who is"
+            " right. Pass probs (a classifier's out-of-fold probabilities) or verified (some true classes), or collect"
+            " second votes."
         )
     fit = partial(fit_votes, *ballots[:3], *map(len, ballots[3:6]), probs=table)
     # The audit judges a consensus that has not seen it; then all that is known is used.
@@ -114,7 +115,8 @@ def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
     items = pd.Index(map(str, ballots.items)).get_indexer([str(name) for name in series.index])
     classes = pd.Index(map(str, ballots.classes)).get_indexer([str(name) for name in series])
     if (items < 0).any():
-        raise InputError(f"Expected items that have votes in {what}, got {series.index[items < 0][0]!r}.")
+        unknown, named = series.index[items < 0][0], ballots.items[:1].tolist()[0]
+        raise InputError(f"Expected items that have votes, such as {named!r}, in {what}, got {unknown!r}.")
     if (classes < 0).any():
         wrong, names = series[classes < 0], ", ".join(map(str, ballots.classes))
         raise LabelsError(
@@ -264,9 +266,11 @@ class Votes:
     def _estimate(
         self, transition: Floats, counts: Floats, posterior: NDArray[Any], labels: Codes, interval: Any = None
     ) -> TransitionEstimate:
-        rows = as_posterior(posterior, labels, self.class_names)
+        rows = as_posterior(posterior, labels)  # the labels are column numbers
         resample = partial(_resample, counts, self.fit.common)
-        fit = Fit(transition, np.rint(counts.sum(axis=1)).astype(np.int64), resample, rate_interval=interval)
+        true = counts.sum(axis=1)
+        prior, support = true / true.sum(), np.rint(true).astype(np.int64)
+        fit = Fit(transition, support, resample, rate_interval=interval, clean_prior=prior)
         return TransitionEstimate("votes", self.class_names, fit, rows.summary, True)
 
     def to_frame(self) -> DataFrame:
@@ -325,7 +329,8 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
         yield Notice("copies", message, "Do they copy, or are they the same model? Leave one of them out.")
     if one.any() and not rules.any():
-        yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", "Their votes say little.")
+        advice = "If they were shown others too, their votes say little."
+        yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", advice)
     chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
     low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(chance * (1 - chance) / np.maximum(n_votes, 1)))
     if low.any():

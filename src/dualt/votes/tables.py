@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,20 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError
+from dualt.io.table_columns import INDEX_COLUMNS
 from dualt.io.tables import JSON_LINES, read_records, read_table
 from dualt.labels import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Columns of a long table, by the names that crowd-kit and labelling tools give them, in this order of preference.
+# Columns of a table, by the names that crowd-kit and labelling tools give them, in this order of preference.
 COLUMNS = {
-    "item": ("item", "task", "id", "example", "_input_hash"),
+    "item": ("item", "task", "id", "example", "_input_hash", *INDEX_COLUMNS),
     "annotator": ("annotator", "worker", "who", "user", "_annotator_id"),
     "label": ("label", "vote", "class", "choice"),
 }
 
-# Columns with fewer votes may have labels of their own by chance.
+# Columns with fewer votes may have labels of their own by chance, but only texts and ids differ in every row.
 _LEAST_VOTES = 20
 _WHOLE, _BELOW_ZERO = re.compile(r"|-?[0-9]+(\.0)?"), re.compile(r"-[0-9]+")
 _log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ def as_ballots(
     if rows is None and (left_out := ~there & (label_codes >= 0) & (long["label"] != "")).any():
         _log.warning("%s votes below zero are left out: such numbers are no votes.", f"{left_out.sum():,}")
     long, label_codes = long[there], label_codes[there]
+    _check_votes(long)
     found = {str(one): one for one, is_vote in zip(labels, said, strict=True) if is_vote}
     names = _class_names([*found.values()], classes, shape)
     codes = {str(name): code for code, name in enumerate(names)}  # "1" and 1 are the same class
@@ -104,23 +106,34 @@ def as_ballots(
     people = pd.Index(_sorted(different))
     who = people.get_indexer(pd.Index(different))[who]
     if rows is not None:
-        _check_columns(who, vote, people.to_numpy(), len(names))
+        _check_columns(who, vote, people.to_numpy(), len(rows), len(names))
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
     place, who, vote = (np.asarray(codes[last], np.intp) for codes in (place, who, vote))
     kinds = np.asarray(items), people.to_numpy(), pd.Index(names).to_numpy()
     return Ballots(place, who, vote, *kinds, n_repeated=int((~last).sum()))
 
 
-def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_classes: int) -> None:
+def _check_votes(long: DataFrame) -> None:
+    """Refuse votes without an item or annotator."""
+    for role in ("item", "annotator"):
+        missing = long[role].isna() | (long[role] == "")
+        if missing.any():
+            vote = long.iloc[int(np.argmax(missing))].to_dict()
+            raise InputError(
+                f"Expected an {role} for each vote, got none in {vote}. Fill it in, or leave out such votes."
+            )
+
+
+def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, n_classes: int) -> None:
     """Refuse a wide table with a column of several labels that no other column has: it is no annotator."""
     used = np.zeros((len(columns), n_classes), bool)
     used[who, vote] = True
     alone = (used.sum(axis=1) > 1) & ~used[:, used.sum(axis=0) > 1].any(axis=1)
-    alone &= np.bincount(who) >= _LEAST_VOTES
+    alone &= (np.bincount(who) >= _LEAST_VOTES) | (used.sum(axis=1) == n_rows)
     if alone.any() and len(columns) > 1:
         raise InputError(
             f"Expected a column per annotator, got {columns[alone].tolist()[0]!r}, whose values are in no other column."
-            " Name the columns of item, annotator and label, or drop the columns that are no votes."
+            " Name the columns of item and, if each row is a vote, of annotator and label, or drop what is no vote."
         )
 
 
@@ -161,11 +174,15 @@ def long_table(
     missing = [name for name in found if name not in votes.columns]
     if not missing:
         return votes[found].set_axis([*named], axis=1), None
-    if any(named.values()) or missing == found[:1]:  # a table with annotators and labels has a row per vote
+    # A table with a row per vote has two of these columns at least, and a column of annotators.
+    if annotator or label or item in missing or missing in (found[:1], found[2:]):
         raise InputError(
             f"Expected a column {missing[0]!r}, got {', '.join(map(str, votes.columns))}. Name the columns of item,"
             " annotator and label."
         )
+    if found[0] not in missing:
+        votes = votes.set_index(found[0])
+    votes = votes.drop(columns=[*INDEX_COLUMNS], errors="ignore")
     cells = votes.to_numpy(object)
     row, column = np.nonzero(~pd.isna(cells))
     values = {"item": votes.index[row], "annotator": votes.columns[column], "label": cells[row, column]}
@@ -182,7 +199,8 @@ def _factorized(column: Any, *, whole: bool = False) -> tuple[Codes, list[Any]]:
     try:
         codes, values = pd.factorize(np.asarray(column, dtype=object))
     except TypeError:
-        raise InputError(f"Expected names or numbers as votes and annotators, got {str([*column])[:60]}….") from None
+        odd = next((one for one in column if not isinstance(one, Hashable)), column)
+        raise InputError(f"Expected names or numbers as items, annotators and votes, got {str(odd)[:60]}.") from None
     if whole and all(_WHOLE.fullmatch(one) for one in values if isinstance(one, str)):
         values = [one.partition(".")[0] if isinstance(one, str) else one for one in values]
     return codes, [int(one) if isinstance(one, (float, np.integer)) and one == int(one) else one for one in values]
