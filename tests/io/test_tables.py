@@ -182,6 +182,13 @@ def test_parquet_of_categories_and_of_missing_numbers(tmp_path):
     np.testing.assert_array_equal(table.read_numbers([1]), [[1], [np.nan], [3]])
 
 
+def test_lists_of_numbers_are_no_texts(tmp_path):
+    table = parquet(tmp_path, pa.table({"embedding": [[0.5, 1.5], [1.0, 2.0]], "tags": [["a"], ["b", "c"]]}))
+    with pytest.raises(InputError, match=r"one value per cell in column 'embedding'.*pass --features features\.npy"):
+        table.read_texts("embedding")
+    assert len(table.read_texts("tags")) == 2
+
+
 def test_damaged_parquet_is_refused(tmp_path):
     pq.write_table(pa.table({"a": np.arange(1000.0)}), tmp_path / "whole.parquet")
     content = (tmp_path / "whole.parquet").read_bytes()
