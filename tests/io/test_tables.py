@@ -322,6 +322,16 @@ def test_a_corrected_table_keeps_its_delimiter_its_names_and_how_numbers_are_wri
     assert (tmp_path / "o.csv").read_text() == "a;a;label\n1,5;;1\n2;3;\n4;5;1\n"
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_corrected_table_is_still_a_file_of_the_same_spreadsheet(tmp_path, mark, end):
+    """Excel takes ü for two characters where there is no byte-order mark."""
+    (tmp_path / "t.csv").write_bytes(mark + end.join([b"note;label", '"ü\n1,5";x'.encode(), b";y", b""]))
+    given = load_labels(tmp_path / "t.csv", missing=True)
+    save_corrected(tmp_path / "o.csv", given, tmp_path / "t.csv", given)
+    assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
+
+
 @pytest.mark.parametrize("start", ["", "given,note\na,b\n", '{"given": "a"}\n'])
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
 def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch, kind, start):

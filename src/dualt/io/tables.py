@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import re
@@ -229,9 +230,18 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def write_table(
-    path: str | Path, frame: DataFrame, *, guarded: bool = False, header: bool = True, delimiter: str | None = None
+    path: str | Path,
+    frame: DataFrame,
+    *,
+    guarded: bool = False,
+    header: bool = True,
+    delimiter: str | None = None,
+    first_line: bytes = b"",
 ) -> None:
-    """Write a data frame by the ending of `path`, whole or not at all; with `guarded` cells, no text is a formula."""
+    """Write a data frame by the ending of `path`, whole or not at all; with `guarded` cells, no text is a formula.
+
+    A text file gets the byte-order mark and the line ends of `first_line`, by which spreadsheets know their files.
+    """
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in TABLES:
@@ -255,7 +265,9 @@ def write_table(
         # Python leaves a carriage return unquoted, where readers end the row.
         bare = any(isinstance(cell, str) and "\r" in cell for name in frame for cell in frame[name].tolist())
         quoting = csv.QUOTE_ALL if bare else csv.QUOTE_MINIMAL
-        frame.to_csv(stream, sep=delimiter, index=False, header=header, lineterminator="\n", quoting=quoting)
+        stream.write("\ufeff" * first_line.startswith(codecs.BOM_UTF8))
+        end = "\r\n" if first_line.endswith(b"\r\n") else "\n"
+        frame.to_csv(stream, sep=delimiter, index=False, header=header, lineterminator=end, quoting=quoting)
 
 
 def guard_cell(text: str) -> str:
