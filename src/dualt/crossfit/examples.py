@@ -25,6 +25,9 @@ _MOST_CATEGORIES = 254
 # differ in every row.
 _HEAD, _WORDS_OF_TEXT, _LEAST_IDS = 1000, 3, 20
 _NAMED_AS_ID = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|index)$|[a-z]I[dD]$")
+# Thai, Lao, Burmese, Khmer, kana and Chinese characters: in scripts without blanks, two count as a word.
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_WORD = rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+"
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 
@@ -184,7 +187,7 @@ def learnable_columns(table: Any) -> tuple[list[str], list[str], list[str]]:
         column = table[name].iloc[:_HEAD]
         values, categorical = _encode(column.to_numpy(), None)
         filled = column[column != ""]
-        n_words, differing = filled.str.split().str.len().mean(), column.nunique()
+        n_words, differing = filled.str.count(_WORD).mean(), column.nunique()
         if categorical:
             is_id = n_words < _WORDS_OF_TEXT
         else:
