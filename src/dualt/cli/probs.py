@@ -40,10 +40,8 @@ def probs(
     raw = read_raw(Data(data, label=label, id_column=id_column), learning)
     is_array = output.suffix.lower() == ".npy"
     if is_array and data.is_dir() and len(raw.labels) < len(dualt.io.read_class_folder(data).files):
-        raise InputError(
-            f"Expected only images that can be read in {data} for an array, whose rows have no names, got those above."
-            " Remove them, or write a table: -o probs.csv."
-        )
+        message = f"Expected images that can be read in {data} for an array, whose rows have no names, got those above."
+        raise InputError(f"{message} Remove them, or write a table: -o probs.csv.")
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
     # In an array there is room for every model: `dualt issues` then hears them as several voices.

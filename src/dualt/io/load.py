@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError, TransitionError, naming_extra
-from dualt.files import LONGEST_LINE, atomic_write, check_readable, open_input, read_json, read_text
+from dualt.files import atomic_write, check_readable, open_input, read_json, read_text
 from dualt.io import tables
 from dualt.io.image_folder import is_class_folder, read_class_folder
 from dualt.io.table_columns import LABEL_COLUMNS, check_no_missing, choose_columns, label_place, labels_of, open_table
@@ -171,9 +171,7 @@ def save_corrected(
         frame, header = read_table(source, header=False), 0 if table.names is None else 1
         cells = frame.iloc[:, place].tolist()
         frame[frame.columns[place]] = cells[:header] + _replaced(cells[header:], new, given)
-        with open_input(source) as stream:
-            first_line = stream.readline(LONGEST_LINE)
-        write_table(target, frame, header=False, delimiter=look_at(source).delimiter, first_line=first_line)
+        write_table(target, frame, header=False, like=source)
     else:
         correct = _correct_json_lines if kind in JSON_LINES else _correct_arrow
         correct(source, target, new, (table.names or ())[place])
