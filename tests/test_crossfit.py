@@ -186,6 +186,37 @@ def test_dates_are_numbers(written):
     assert columns_of(np.array([["2020-01-01"], ["soon"]], dtype=object)).categorical.all()
 
 
+@pytest.mark.parametrize("written", ["%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y %H:%M", "%d %b %Y"])
+def test_dates_are_numbers_however_they_are_written(written):
+    days = pd.Series(pd.date_range("2024-01-05", periods=40, freq="9D"))
+    values, categorical = columns_of(pd.DataFrame({"day": days.dt.strftime(written)}))
+    assert not categorical.any()
+    np.testing.assert_array_equal(values[:, 0], (days - pd.Timestamp(0)).dt.total_seconds())
+
+
+@pytest.mark.parametrize("texts", [["3-4", "5-6"], ["31.01.2024", "2024-01-31"], ["192.168.0.1", "10.0.0.1"], ["", ""]])
+def test_what_is_no_date_is_none(texts):
+    values, categorical = columns_of(np.array([[text] for text in texts], dtype=object))
+    assert categorical.all() or np.isnan(values).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("n_filled", [0, 1, 2])
+def test_columns_may_be_empty_or_almost(n_filled, quick):
+    """Boosted trees refuse a column that is empty in the rows of a fold."""
+    features = np.random.default_rng(0).normal(size=(500, 3))
+    labels = features[:, 0] > 0
+    features[n_filled:, 2] = np.nan
+    assert cross_fit(features, labels, quick=quick).agreement > 0.95
+
+
+def test_no_labels_are_refused():
+    for labels in (None, [], [None, ""]):
+        with pytest.raises(LabelsError, match="Expected at least one label, got none"):
+            cross_fit(np.eye(2), labels)
+
+
 def test_an_index_travels():
     features, labels = load_iris(return_X_y=True, as_frame=True)
     features = features.sample(frac=1, random_state=0)

@@ -105,6 +105,12 @@ def test_columns_are_texts_features_and_ids():
     assert learnable_columns(table[:19]) == (["said"], [name for name in table if name != "said"], []), "few rows"
 
 
+@pytest.mark.parametrize("text", ["我想退货，请告诉我怎么办", "荷物がまだ届きません", "ฉันลืมรหัสผ่านของฉัน"])
+def test_texts_without_blanks_are_texts(text):
+    table = pd.DataFrame({"said": [f"{text}{row}" for row in range(20)], "city": ["北京", "上海"] * 10})
+    assert learnable_columns(table) == (["said"], ["city"], [])
+
+
 def test_labels_with_some_missing_are_those_that_are_left():
     for labels in ([3, None, 1, 3], [3.0, np.nan, 1.0, 3.0]):
         classes, codes = encode_labels(np.array(labels, object), "X", missing=True)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from dualt.io import read_class_folder
-from tests.cli.commands import read_rows, run
+from tests.cli.commands import read_rows, refused, run
 
 NAMES = ["cat", "dog", "fox"]
 
@@ -97,6 +97,15 @@ def test_an_image_without_a_row_is_left_out(files):
     assert all(row["text"] == f"this is {row['id']}" for row in found)
 
 
+def test_an_array_of_probabilities_has_no_room_for_images_that_cannot_be_read(files):
+    """It has a row for every file, without names; a table names its rows."""
+    Path("pets", NAMES[0], "broken.png").write_bytes(b"no picture")
+    assert "Remove them, or write a table: -o probs.csv" in refused("probs", "pets", "-o", "made.npy")
+    assert not Path("made.npy").exists()
+    run("probs", "pets", "-o", "made.csv")
+    run("issues", "made.csv", "pets")
+
+
 def test_pictures_of_a_table_are_named_in_all_that_is_written(files):
     flat = {Path(name).name: row for name, row in files.items()}
     for name in files:
@@ -121,6 +130,5 @@ def test_an_audit_names_the_files(files):
 def test_a_review_of_other_files_is_refused(files):
     images = read_class_folder("pets")
     Path("review.csv").write_text("index,id,old,new\n0,cat/gone.png,cat,dog\n")
-    refused = run("apply-review", "pets", "review.csv", "-o", "moves.csv", code=2).output
-    assert "made for other labels" in " ".join(refused.split())
+    assert "made for other labels" in refused("apply-review", "pets", "review.csv", "-o", "moves.csv")
     assert read_class_folder("pets") == images

@@ -182,6 +182,13 @@ def test_parquet_of_categories_and_of_missing_numbers(tmp_path):
     np.testing.assert_array_equal(table.read_numbers([1]), [[1], [np.nan], [3]])
 
 
+def test_lists_of_numbers_are_no_texts(tmp_path):
+    table = parquet(tmp_path, pa.table({"embedding": [[0.5, 1.5], [1.0, 2.0]], "tags": [["a"], ["b", "c"]]}))
+    with pytest.raises(InputError, match=r"one value per cell in column 'embedding'.*pass --features features\.npy"):
+        table.read_texts("embedding")
+    assert len(table.read_texts("tags")) == 2
+
+
 def test_damaged_parquet_is_refused(tmp_path):
     pq.write_table(pa.table({"a": np.arange(1000.0)}), tmp_path / "whole.parquet")
     content = (tmp_path / "whole.parquet").read_bytes()
@@ -313,6 +320,16 @@ def test_a_corrected_table_keeps_its_delimiter_its_names_and_how_numbers_are_wri
     given = load_labels(tmp_path / "t.csv", missing=True)
     save_corrected(tmp_path / "o.csv", np.array([1, np.nan, 1]), tmp_path / "t.csv", given)
     assert (tmp_path / "o.csv").read_text() == "a;a;label\n1,5;;1\n2;3;\n4;5;1\n"
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_corrected_table_is_still_a_file_of_the_same_spreadsheet(tmp_path, mark, end):
+    """Excel takes ü for two characters where there is no byte-order mark."""
+    (tmp_path / "t.csv").write_bytes(mark + end.join([b"note;label", '"ü\n1,5";x'.encode(), b";y", b""]))
+    given = load_labels(tmp_path / "t.csv", missing=True)
+    save_corrected(tmp_path / "o.csv", given, tmp_path / "t.csv", given)
+    assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
 
 
 @pytest.mark.parametrize("start", ["", "given,note\na,b\n", '{"given": "a"}\n'])

@@ -12,6 +12,7 @@ from typer import Argument, Option
 import dualt
 from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, output_option, shared
 from dualt.cli.terminal import console, print_json, progress, show_next, words_of
+from dualt.errors import InputError
 
 
 @shared
@@ -37,10 +38,14 @@ def probs(
 
     dualt.io.load.check_probability_ending(output)
     raw = read_raw(Data(data, label=label, id_column=id_column), learning)
+    is_array = output.suffix.lower() == ".npy"
+    if is_array and data.is_dir() and len(raw.labels) < len(dualt.io.read_class_folder(data).files):
+        message = f"Expected images that can be read in {data} for an array, whose rows have no names, got those above."
+        raise InputError(f"{message} Remove them, or write a table: -o probs.csv.")
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
     # In an array there is room for every model: `dualt issues` then hears them as several voices.
-    each = output.suffix.lower() == ".npy" and len(found.members) > 1
+    each = is_array and len(found.members) > 1
     values = found.members if each else found.pred_probs
     dualt.io.load.save_probabilities(output, values, found.class_names, raw.beside)
     content = {
@@ -61,7 +66,7 @@ def probs(
         f" {content['folds']} folds, by {escape(str(content['model']))}."
         f"\nThey agree with {found.agreement:.0%} of the labels."
     )
-    if data.is_dir() or output.suffix.lower() == ".npy":
+    if data.is_dir() or is_array:
         words = [str(output), str(data), *words_of(label=label, id=id_column)]
     else:  # the labels are in the table of probabilities too
         words = [str(output), *words_of(label=[*raw.beside][-1], id=id_column)]

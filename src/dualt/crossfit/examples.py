@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -23,6 +25,9 @@ _MOST_CATEGORIES = 254
 # differ in every row.
 _HEAD, _WORDS_OF_TEXT, _LEAST_IDS = 1000, 3, 20
 _NAMED_AS_ID = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|index)$|[a-z]I[dD]$")
+# Thai, Lao, Burmese, Khmer, kana and Chinese characters: in scripts without blanks, two count as a word.
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_WORD = rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+"
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 
@@ -160,7 +165,8 @@ def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float
     # A missing entry is NaN among numbers and dates, and a category of its own among categories.
     texts = pd.Series(_as_texts(column), dtype=object)
     known = texts.mask(texts.str.strip().str.lower().isin(_MISSING), None)
-    for parse in (pd.to_numeric, _seconds):
+    first = next(iter(known[:n_known].dropna()), "")
+    for parse in (pd.to_numeric, *(partial(_seconds, date_format=each) for each in _date_formats(first))):
         with suppress(ValueError, TypeError):
             parse(known[:n_known])
             return np.asarray(parse(known, errors="coerce"), np.float64), False
@@ -181,7 +187,7 @@ def learnable_columns(table: Any) -> tuple[list[str], list[str], list[str]]:
         column = table[name].iloc[:_HEAD]
         values, categorical = _encode(column.to_numpy(), None)
         filled = column[column != ""]
-        n_words, differing = filled.str.split().str.len().mean(), column.nunique()
+        n_words, differing = filled.str.count(_WORD).mean(), column.nunique()
         if categorical:
             is_id = n_words < _WORDS_OF_TEXT
         else:
@@ -195,9 +201,19 @@ def learnable_columns(table: Any) -> tuple[list[str], list[str], list[str]]:
     return texts, features, ids
 
 
-def _seconds(dates: Any, errors: Any = "raise") -> NDArray[np.float64]:
-    """Parse dates such as 2024-01-31, with or without a time, as seconds since 1970."""
+def _date_formats(date: str) -> list[str]:
+    """Return the formats in which a text may be a date: ISO 8601, and as it looks with the day or the month first."""
+    from pandas.tseries.api import guess_datetime_format
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the day can only be first in 31.01.2024
+        found = [guess_datetime_format(date, dayfirst=first) for first in (True, False)]
+    return ["ISO8601", *filter(None, found)]
+
+
+def _seconds(dates: Any, date_format: str, errors: Any = "raise") -> NDArray[np.float64]:
+    """Parse dates, with or without a time, as seconds since 1970."""
     import pandas as pd
 
-    passed = pd.to_datetime(dates, format="ISO8601", utc=True, errors=errors) - pd.Timestamp(0, tz="UTC")
+    passed = pd.to_datetime(dates, format=date_format, utc=True, errors=errors) - pd.Timestamp(0, tz="UTC")
     return np.asarray(passed.dt.total_seconds(), np.float64)

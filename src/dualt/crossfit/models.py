@@ -140,7 +140,8 @@ def _fitted(transformer: Any, data: Any, n_known: int) -> Any:
 
 def _standardised(columns: Columns, n_known: int) -> Any:
     """Return numbers standardised, with an indicator where one is missing, and categories as one-hot columns."""
-    filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    filled = make_pipeline(imputer, StandardScaler())
     one_hot = OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist")
     numbers, categories = np.flatnonzero(~columns.categorical), np.flatnonzero(columns.categorical)
     return _fitted(make_column_transformer((filled, numbers), (one_hot, categories)), columns.values, n_known)
@@ -166,7 +167,9 @@ def _boosting(columns: Columns, labels: NDArray[np.intp], random_state: int | No
     small = trees(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
     large = trees(max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=bool(stops))
     many = len(labels) >= _LARGE_TREES_ROWS_PER_CLASS * len(counts)
-    return Family(columns.values, [small, large] if many else [small])
+    # Boosting refuses a column that is empty in a fold: what is missing gets a number below all others.
+    below = np.nan_to_num(np.fmin.reduce(columns.values)) - 1
+    return Family(np.where(np.isnan(columns.values), below, columns.values), [small, large] if many else [small])
 
 
 def _forest(features: NDArray[Any], random_state: int | None) -> Family:

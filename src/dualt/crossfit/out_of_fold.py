@@ -226,9 +226,9 @@ def cross_fit(
 
 def encode(labels: Any) -> tuple[NDArray[np.intp], tuple[str, ...], NDArray[Any]]:
     """Return the class number of every row, −1 where it has no label, the class names, and the labels themselves."""
-    given = as_array(labels, "labels as numbers or strings", LabelsError)
+    given = np.atleast_1d(as_array(labels, "labels as numbers or strings", LabelsError))  # None has no dimension
     missing = is_missing(given)
-    if not len(given) or missing.all():
+    if missing.all():
         raise LabelsError("Expected at least one label, got none.")
     there = as_label_array(given[~missing])
     coder = LabelCoder.found_in(there)

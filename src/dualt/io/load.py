@@ -171,7 +171,7 @@ def save_corrected(
         frame, header = read_table(source, header=False), 0 if table.names is None else 1
         cells = frame.iloc[:, place].tolist()
         frame[frame.columns[place]] = cells[:header] + _replaced(cells[header:], new, given)
-        write_table(target, frame, header=False, delimiter=look_at(source).delimiter)
+        write_table(target, frame, header=False, like=source)
     else:
         correct = _correct_json_lines if kind in JSON_LINES else _correct_arrow
         correct(source, target, new, (table.names or ())[place])

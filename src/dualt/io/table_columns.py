@@ -96,7 +96,13 @@ class Table:
 
     def read_texts(self, name: str | int) -> list[str]:
         """Return one column as texts, numbers with a point before decimals; missing cells are empty."""
-        return [unguard_cell(cell_text(cell)) for cell in self.frame.iloc[:, self.position(name)].tolist()]
+        cells = self.frame.iloc[:, self.position(name)].tolist()
+        if any(isinstance(cell, np.ndarray) and cell.dtype.kind in "biuf" for cell in cells):
+            raise InputError(
+                f"Expected one value per cell in column {name!r} of {self.path}, got lists of numbers. Save them as an"
+                f" array, np.save('features.npy', np.stack(frame[{name!r}])), and pass --features features.npy."
+            )
+        return [unguard_cell(cell_text(cell)) for cell in cells]
 
 
 def open_table(path: str | Path, column: str | None = None) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import re
@@ -229,9 +230,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def write_table(
-    path: str | Path, frame: DataFrame, *, guarded: bool = False, header: bool = True, delimiter: str | None = None
+    path: str | Path, frame: DataFrame, *, guarded: bool = False, header: bool = True, like: Path | None = None
 ) -> None:
-    """Write a data frame by the ending of `path`, whole or not at all; with `guarded` cells, no text is a formula."""
+    """Write a data frame by the ending of `path`, whole or not at all; with `guarded` cells, no text is a formula.
+
+    A text file gets the delimiter, the byte-order mark and the line ends of the file that it is `like`.
+    """
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in TABLES:
@@ -251,11 +255,16 @@ def write_table(
         if guarded:
             frame = frame.rename(columns=lambda name: guard_cell(str(name)))
             frame = frame.map(lambda cell: guard_cell(cell) if isinstance(cell, str) else cell)
-        delimiter = delimiter or ("\t" if kind == ".tsv" else ",")
+        sign, first_line = "\t" if kind == ".tsv" else ",", b""
+        if like is not None:
+            with open_input(like) as source:
+                sign, first_line = look_at(like).delimiter, source.readline(LONGEST_LINE)
         # Python leaves a carriage return unquoted, where readers end the row.
         bare = any(isinstance(cell, str) and "\r" in cell for name in frame for cell in frame[name].tolist())
         quoting = csv.QUOTE_ALL if bare else csv.QUOTE_MINIMAL
-        frame.to_csv(stream, sep=delimiter, index=False, header=header, lineterminator="\n", quoting=quoting)
+        stream.write("\ufeff" * first_line.startswith(codecs.BOM_UTF8))
+        end = "\r\n" if first_line.endswith(b"\r\n") else "\n"
+        frame.to_csv(stream, sep=sign, index=False, header=header, lineterminator=end, quoting=quoting)
 
 
 def guard_cell(text: str) -> str:
