@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
 import dualt
 from dualt.estimators import views
+from dualt.estimators._counts import pooled_rows
 from dualt.estimators.clean_count import calibrated_sample, supported_shares
 from dualt.estimators.views import calibrate_members, hear, pooled_posterior
 from dualt.rows import as_posterior
@@ -89,9 +91,21 @@ def test_the_voices_are_bayes_rule_by_loops(monkeypatch):
         counts = np.zeros((3, 3))
         for row in range(60):
             counts[:, given[row]] += posterior[row]
-        transition = counts / counts.sum(axis=1, keepdims=True)
+        transition = pooled_rows(counts)
     np.testing.assert_allclose(found.posterior, posterior, atol=1e-5)
-    np.testing.assert_allclose(found.transition, transition, atol=1e-5)
+    np.testing.assert_allclose(found.transition, counts / counts.sum(axis=1, keepdims=True), atol=1e-5)
+
+
+def test_nobody_votes_for_the_class_of_a_single_typo():
+    pixels, digits = load_digits(return_X_y=True)
+    pixels, clean = pixels[digits < 5], digits[digits < 5]
+    given = dualt.noise.corrupt(clean, dualt.noise.symmetric(5, 0.1), random_state=0)
+    given[0] = 9
+    found = dualt.estimate_transition(dualt.cross_fit(pixels, given, kind="embedding"), given)
+    wrong = (given != clean).mean()
+    assert found.clean_prior[-1] < 0.005
+    assert found.noise_rate == pytest.approx(wrong, abs=0.02)
+    assert found.noise_rate_interval()[0] <= wrong
 
 
 def test_a_rare_class_does_not_come_to_mean_a_hard_example():

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dualt.errors import InputError
-from dualt.estimators._counts import resample_counts
+from dualt.estimators._counts import pooled_rows, resample_counts
 from dualt.estimators.clean_count import calibrated_sample, clean_count, part_of, supported_shares
 from dualt.labels import Codes
 from dualt.results.fit import Fit
@@ -164,7 +164,8 @@ def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
     """Return what the given label and the votes of calibrated models say about the true class.
 
     An EM step counts how often a voice says what in each class, and applies Bayes' rule; it starts from the majority.
-    Votes are cast for the likeliest class, then once more for the likeliest clean class under the T that was found.
+    Votes are cast for the likeliest class, then once more for the likeliest clean class under the T that was found,
+    where classes with few labels borrow from the others: nobody votes for the class of a single typo.
     """
     n_rows, n_classes = calibrated[0].shape
     rows, transition = np.arange(n_rows), None
@@ -180,7 +181,7 @@ def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
                 logs += np.log(_as_rows(_count(voice, posterior)) + _LEAST**2).T[voice]
             posterior = softmax(logs)
         counts = _count(labels, posterior)
-        transition = normalize_counts(counts)
+        transition = pooled_rows(counts)
     return Voices(posterior, counts, np.stack([probs.argmax(axis=1) for probs in calibrated]))
 
 
