@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten as shorten_text
@@ -195,7 +196,8 @@ def cross_fit(
     if model is None:
         given = examples, targets, random_state, on_progress
         # Small fits in several BLAS threads spend ten times the CPU on waiting for one another.
-        with threadpool_limits(1):
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # scikit-learn's, about classes with one row
             for family in [quick_family(*given)] if quick else families_of(*given):
                 choice, probs = fit_family(family, targets, len(classes), folds, **options)
                 fitted.append(family.classifiers[choice])
