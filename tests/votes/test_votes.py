@@ -314,16 +314,23 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     assert codes(dualt.combine_votes(long, pd.DataFrame(repeats, plain.items, plain.class_names))) == {"temperature"}
 
 
-def test_with_rules_and_a_classifier_the_rate_is_called_too_low_until_some_are_verified():
+def test_with_rules_and_a_classifier_no_rate_is_claimed_until_some_are_verified():
     rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=300)
-    rules = np.where(rng.random((300, 4)) < np.where(truth[:, None] == [0, 1, 0, 1], 0.6, 0.2), [0, 1, 0, 1], -1)
-    echo = 0.8 * np.eye(2)[dualt.combine_votes(rules).codes] + 0.1
-    notice = next(n for n in dualt.combine_votes(rules, echo).warnings if n.code == "echo")
-    assert "far more than" in notice.message
-    assert "echo" not in codes(dualt.combine_votes(rules))
-    drawn = np.arange(0, 300, 3)
-    assert not {"echo", "temperature"} & codes(dualt.combine_votes(rules, echo, verified=(drawn, truth[drawn])))
+    truth = rng.integers(2, size=1000)
+    rules = np.where(rng.random((1000, 4)) < np.where(truth[:, None] == [0, 1, 0, 1], 0.6, 0.2), [0, 1, 0, 1], -1)
+    echo = 0.3 * np.eye(2)[dualt.combine_votes(rules).codes] + 0.35
+    alone, together = dualt.combine_votes(rules), dualt.combine_votes(rules, echo)
+    drawn = np.arange(0, 1000, 10)
+    verified = dualt.combine_votes(rules, echo, verified=(drawn, truth[drawn]))
+    assert "echo" in codes(together)
+    assert not {"echo", "temperature"} & (codes(alone) | codes(verified))
+    assert together.consensus.summary == (
+        "No noise rate can be claimed: most votes are by rules, whose errors a classifier may repeat."
+        " At least 6 % of the consensus looks wrong."
+    )
+    assert alone.consensus.doubt is verified.consensus.doubt is None
+    assert alone.consensus.summary.startswith("About")
+    assert "interval" in verified.consensus.summary
 
 
 def test_what_cross_fit_returns_is_a_classifier(long):

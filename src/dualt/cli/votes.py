@@ -206,6 +206,7 @@ def _write_page(path: Path, found: dualt.Votes, chosen: Any, texts: Any, command
 def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
     return {
         "n_items": len(found.items), "n_votes": len(found.ballots.item), "class_names": list(found.class_names),
+        "summary": found.consensus.summary,
         "noise_rate": found.noise_rate, "noise_rate_interval": list(found.noise_rate_interval),
         "annotators": found.annotators.astype({"name": str}).to_dict("records"),
         "next_items": [str(name) for name in chosen], "consensus_transition": found.consensus.transition.tolist(),

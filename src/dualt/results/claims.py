@@ -41,12 +41,14 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
     if high < 1:
         interval = "" if low == high else f" ({level:.0%} interval {percent(low)} to {percent(high)})"
         return f"{percent(rate)} of {labels} {are} wrong{interval}."
+    unit = 0.001 if rate < _FEW else 0.01  # a lower end is rounded down
+    least = unit * (low // unit)
     if estimate.doubt is not None:
-        return f"No noise rate can be claimed: {estimate.doubt}."
+        surely = f" At least {percent(least)} of {labels} {look} wrong." if least and labels == "the consensus" else ""
+        return f"No noise rate can be claimed: {estimate.doubt}.{surely}"
     if estimate.fit.rate_interval is None:
         return f"About {percent(rate)} of the labels look wrong by {estimate.estimator}."
-    unit = 0.001 if rate < _FEW else 0.01  # a lower end is rounded down
-    if least := unit * (low // unit):
+    if least:
         return f"About {percent(rate)} of {labels} {look} wrong (at least {percent(least)})."
     if rate < _HARDLY_ANY:
         return f"{few} than {percent(_HARDLY_ANY)} of {labels} {look} wrong."
@@ -89,8 +91,10 @@ def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]
     contradict a label that their mean agrees with. `unseen`, probabilities and class numbers of other rows, is what to
     judge it by where those of the estimate are in sample.
     """
-    if estimate.audit is not None or estimate.estimator in _BY_OTHER_MEANS:
+    if estimate.audit is not None:
         return None
+    if estimate.estimator in _BY_OTHER_MEANS:
+        return estimate.fit.doubt
     counts = estimate.rows_summary.counts
     if unseen is not None:
         pairs = unseen[0].argmax(axis=1) * len(counts) + unseen[1]

@@ -25,7 +25,7 @@ class Fit:
     `spade_counts` counts intermediate class and given label. `rate_interval` is what may be claimed of the share of
     wrong labels: at least, at most (1 where nothing can be). `clean_prior` holds the shares of the true classes, by
     default those that label shares and matrix imply. `determined` says whether an expert could always tell the class
-    from the example, `audit` what verified labels have shown.
+    from the example, `audit` what verified labels have shown, `doubt` why no noise rate can be claimed.
     """
 
     transition: Matrix
@@ -38,3 +38,4 @@ class Fit:
     clean_prior: NDArray[np.float64] | None = None
     determined: bool | None = None
     audit: AuditResult | None = None
+    doubt: str | None = None

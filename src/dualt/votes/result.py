@@ -141,7 +141,8 @@ class Votes:
         That it is right.
     n_votes : (n_items,)
     noise_rate : float
-        Share of the consensus that is wrong, inside the interval.
+        Share of the consensus that is wrong, inside the interval. With rules and a classifier that learned from them it
+        can be far too low: `consensus.doubt` then says so.
     noise_rate_interval : (float, float)
         The audit's, its lower end less the share of other labels that the verified items changed. Without an audit,
         low is at most what independent votes would imply, less a sampling error, where items with a single vote count
@@ -180,6 +181,18 @@ class Votes:
         order = np.argsort(self.probability, kind="stable")
         unsettled = order[~np.isin(order, self.known)]
         return np.asarray(self.items[unsettled[: check_count(size, "size", 1)]])
+
+    @cached_property
+    def _used(self) -> NDArray[np.int64]:
+        """How often each annotator gave each class."""
+        _, who, vote, _, names, classes, _ = self.ballots
+        used = np.bincount(who * len(classes) + vote, minlength=len(names) * len(classes))
+        return used.reshape(len(names), len(classes))
+
+    @cached_property
+    def _echoes(self) -> bool:
+        """Whether a classifier may repeat the errors of rules, and nothing was audited."""
+        return self.probs is not None and not len(self.audited[0]) and bool(rules_among(self._used).any())
 
     @cached_property
     def _quality(self) -> tuple[Floats, Floats, Floats]:
@@ -261,16 +274,18 @@ class Votes:
             joint = scaled + np.diag(np.maximum(joint.sum(axis=0) - scaled.sum(axis=0), 0))
         joint += 1e-9 * np.eye(n_classes)
         transition = joint / joint.sum(axis=1, keepdims=True)
-        return self._estimate(transition, joint, self.posterior, self.codes, self.noise_rate_interval)
+        doubt = "most votes are by rules, whose errors a classifier may repeat" if self._echoes else None
+        claims = {"rate_interval": self.noise_rate_interval, "doubt": doubt}
+        return self._estimate(transition, joint, self.posterior, self.codes, **claims)
 
     def _estimate(
-        self, transition: Floats, counts: Floats, posterior: NDArray[Any], labels: Codes, interval: Any = None
+        self, transition: Floats, counts: Floats, posterior: NDArray[Any], labels: Codes, **claims: Any
     ) -> TransitionEstimate:
         rows = as_posterior(posterior, labels)  # the labels are column numbers
         resample = partial(_resample, counts, self.fit.common)
         true = counts.sum(axis=1)
         prior, support = true / true.sum(), np.rint(true).astype(np.int64)
-        fit = Fit(transition, support, resample, rate_interval=interval, clean_prior=prior)
+        fit = Fit(transition, support, resample, clean_prior=prior, **claims)
         return TransitionEstimate("votes", self.class_names, fit, rows.summary, True)
 
     def to_frame(self) -> DataFrame:
@@ -301,7 +316,7 @@ def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Float
 
 
 def _notices(votes: Votes) -> Iterator[Notice]:
-    _, who, vote, _, names, classes, n_repeated = votes.ballots
+    names, n_repeated, used = votes.ballots.annotators, votes.ballots.n_repeated, votes._used
     if n_repeated:
         message = f"Votes that repeat one of the same annotator on the same item: {n_repeated:,}."
         yield Notice("repeated", message, "The last one counts.")
@@ -309,15 +324,10 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     if found := "; ".join(", ".join(map(repr, group)) for group in [*alike, missing] if group):
         message = f"Classes that differ only by case, accents or blanks, or look like missing votes: {found}."
         yield Notice("look-alike", message, "Correct the votes: these are taken as different classes.")
-    used = np.bincount(who * len(classes) + vote, minlength=len(names) * len(classes)).reshape(len(names), -1)
-    rules, n_votes = rules_among(used), used.sum(axis=1)
+    n_votes = used.sum(axis=1)
     advice = "Check 100 items drawn at random, and pass them as verified."
-    if votes.fit.temperature > 0 and rules.any() and not len(votes.audited[0]):
-        message = (
-            "A classifier learns the errors of rules too, and then agrees with them: far more than"
-            f" {votes.noise_rate:.0%} of the consensus may be wrong."
-        )
-        yield Notice("echo", message, advice)
+    if votes._echoes:
+        yield Notice("echo", "A classifier learns the errors of rules too, and then agrees with them.", advice)
     elif votes.fit.temperature == MAX_TEMPERATURE and not len(votes.audited[0]):
         message = "The classifier agrees with the votes more than its probabilities say: it may repeat their errors."
         yield Notice("temperature", message, advice)
@@ -328,7 +338,7 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         shown = ", ".join(f"{names[a]} and {names[b]} ({n:,} items)" for a, b, n in pairs[:5])
         message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
         yield Notice("copies", message, "Do they copy, or are they the same model? Leave one of them out.")
-    if one.any() and not rules.any():
+    if one.any() and not rules_among(used).any():
         advice = "If they were shown others too, their votes say little."
         yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", advice)
     chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
