@@ -39,10 +39,10 @@ REAL_LABELS = ("cifar10n", "labelme", "hausa-news", "trec-rules")
 # Levels of confidence, EM steps, and the disputed share from which the voices are not believed, to choose from; the
 # first is what `views` has, 100 steps are convergence, and 9 believes the voices always.
 CHOICES: tuple[dict[str, Any], ...] = tuple(
-    {"LEVELS": 5, "TRANSITION_STEPS": 2, "DISPUTED": 0.5} | other
+    {"LEVELS": 5, "TRANSITION_STEPS": 2, "DISPUTED": 0.45} | other
     for other in (
         {}, {"LEVELS": 1}, {"LEVELS": 3}, {"LEVELS": 8}, {"TRANSITION_STEPS": 1}, {"TRANSITION_STEPS": 4},
-        {"TRANSITION_STEPS": 100}, {"DISPUTED": 0.4}, {"DISPUTED": 0.6}, {"DISPUTED": 9.0},
+        {"TRANSITION_STEPS": 100}, {"DISPUTED": 0.35}, {"DISPUTED": 0.55}, {"DISPUTED": 9.0},
     )
 )  # fmt: skip
 

@@ -43,8 +43,8 @@ Members: TypeAlias = Sequence[NDArray[np.float32]]
 LEVELS = 5
 # EM steps from the majority, for T and for the ranking.
 TRANSITION_STEPS, RANKING_STEPS = 2, 1
-# Several models that are not unanimous on this share of the rows say no more than one does.
-DISPUTED = 0.5
+# Several models that differ on this share of the rows say no more than one does.
+DISPUTED = 0.45
 # EM steps of the stacked model, which is stopped early because it fits noisy labels.
 _STACKED_STEPS = 20
 # These affect cost only: matrices are fitted on this many rows, or this many per class if that is more.
@@ -58,6 +58,7 @@ class Voices(NamedTuple):
     posterior: Floats  # P(true class), (n_samples, n_classes)
     counts: Floats  # rows by true class and given label
     named: Codes  # the class that each model finds likeliest, (n_models, n_samples)
+    disputed: float  # see `_disputed`
 
     @property
     def transition(self) -> Floats:
@@ -70,8 +71,7 @@ class Voices(NamedTuple):
 
         Weak models share their errors and outvote labels that are right, and they contradict each other too.
         """
-        disputed = float((self.named != self.named[0]).any(axis=0).mean())
-        return 1 - min(1.0, disputed / DISPUTED) ** 3
+        return 1 - min(1.0, self.disputed / DISPUTED) ** 3
 
 
 def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
@@ -182,7 +182,26 @@ def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
             posterior = softmax(logs)
         counts = _count(labels, posterior)
         transition = pooled_rows(counts)
-    return Voices(posterior, counts, np.stack([probs.argmax(axis=1) for probs in calibrated]))
+    named = np.stack([probs.argmax(axis=1) for probs in calibrated])
+    return Voices(posterior, counts, named, _disputed(calibrated, labels, named))
+
+
+def _disputed(calibrated: Members, labels: Codes, named: Codes) -> float:
+    """Return the share of rows on which two models differ; a row counts by the best informed pair that does.
+
+    A pair's weight is I_a I_b / max I², where I is the share of the labels' entropy that a model explains: one poor
+    model does not make the others doubtful.
+    """
+    n_rows, n_classes = calibrated[0].shape
+    shares = np.bincount(labels, minlength=n_classes) / n_rows
+    entropy = -float(shares @ np.log(np.maximum(shares, _LEAST)))
+    logs = [np.log(np.maximum(probs[np.arange(n_rows), labels], _LEAST)).mean() for probs in calibrated]
+    explained = np.maximum(1 + np.array(logs) / max(entropy, _LEAST), _LEAST)
+    explained /= explained.max()
+    rows = np.zeros(n_rows)
+    for a, b in combinations(range(len(named)), 2):
+        np.maximum(rows, explained[a] * explained[b] * (named[a] != named[b]), out=rows)
+    return float(rows.mean())
 
 
 def _votes(probs: NDArray[np.float32], transition: Floats | None) -> Codes:
