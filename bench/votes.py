@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VOTES = Path(os.environ.get("DUALT_VOTES") or ROOT.parent / "shared" / "data" / "votes")
 ALL = 99
 SIZES = (1, 2, 3, 5, ALL)
-CONSTANTS = [*product((1.0, 3.0, 10.0), (3, 4, 6), (0.2, 0.3, 0.4, 0.5, 0.6))]  # POOLING, ENOUGH_VOICES, OVERLAP
+CONSTANTS = [*product((1.0, 3.0, 10.0), (50.0, 200.0, 800.0), (0.2, 0.3, 0.4, 0.5, 0.6))]  # as in the model's file
 FEW = 10  # annotators with fewer votes have no quality to compare with
 
 
@@ -288,12 +288,12 @@ def by_constants(problem: Problem, *, classifier: bool) -> Iterator[tuple[float,
     votes = problem.item, problem.who, problem.vote
     sizes = len(problem.clean), int(problem.who.max()) + 1, problem.n_classes
     probs = problem.probs if classifier else None
-    kept = model.POOLING, model.ENOUGH_VOICES, model.OVERLAP
+    kept = model.POOLING, model.MAJORITY_VOTES, model.OVERLAP
     for constants in CONSTANTS:
-        model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = constants
+        model.POOLING, model.MAJORITY_VOTES, model.OVERLAP = constants
         found = scores(problem, model.fit_votes(*votes, *sizes, probs=probs).posterior, None)
         yield found["accuracy"], found["log loss"], found["rate error"] if classifier else np.nan
-    model.POOLING, model.ENOUGH_VOICES, model.OVERLAP = kept
+    model.POOLING, model.MAJORITY_VOTES, model.OVERLAP = kept
 
 
 def choice() -> None:
@@ -309,10 +309,10 @@ def choice() -> None:
         means.append(np.nanmean(own, axis=0))
     figures = np.array(means)  # sets × constants × (accuracy, log loss, rate error)
     relative = figures[:, :, 1] / figures[:, :, 1].mean(axis=1, keepdims=True)
-    ours = CONSTANTS.index((model.POOLING, model.ENOUGH_VOICES, model.OVERLAP))
+    ours = CONSTANTS.index((model.POOLING, model.MAJORITY_VOTES, model.OVERLAP))
     best = [int(np.delete(relative, place, axis=0).mean(axis=0).argmin()) for place in range(len(names))]
     what = "accuracy · log loss · rate error with a classifier"
-    head(f"set: {what}", "pooling, voices, overlap by the other sets", "with these", "as they are")
+    head(f"set: {what}", "pooling, votes of the majority, overlap by the other sets", "with these", "as they are")
     for place, (name, chosen) in enumerate(zip(names, best, strict=True)):
         cells = [" · ".join(f"{value:.3f}" for value in figures[place, one]) for one in (chosen, ours)]
         row(name, ", ".join(f"{value:g}" for value in CONSTANTS[chosen]), *(cell.replace("nan", "–") for cell in cells))

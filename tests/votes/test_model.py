@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from dualt.transition import softmax
 from dualt.votes import model
 from dualt.votes.model import (
-    ENOUGH_VOICES,
+    MAJORITY_VOTES,
     MAX_TEMPERATURE,
     OVERLAP,
     POOLING,
     RULE_SHARES,
     calibrate,
+    evenly_wrong,
     fit_overlap,
     fit_votes,
     tempered,
@@ -49,7 +50,8 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
     first = q = np.array([row / sum(row) for row in q])
     for _ in range(n_iter):
         counts, pooled = np.zeros((n_annotators, n_classes, n_classes)), np.ones((n_classes, n_classes))
-        heard = [min((n - 1) / (ENOUGH_VOICES - 1), 1) for n in n_votes]
+        share = len(votes) / (len(votes) + MAJORITY_VOTES * n_classes)
+        heard = [share if n > 1 else 0 for n in n_votes]
         taught = [h * new + (1 - h) * old for h, new, old in zip(heard, q, first, strict=True)]
         for i, a, v in votes:
             counts[a, :, v] += 0 if rules else q[i]
@@ -85,6 +87,30 @@ def test_the_fit_is_that_of_loops(per_item, overlap):
     once = fit_votes(*votes, 25, 5, 3, max_iter=1)
     stopped = fit_votes(*votes, 25, 5, 3, tol=1.5)  # posteriors of an item differ by 2 at most
     np.testing.assert_array_equal(stopped.posterior, once.posterior)
+
+
+def test_votes_that_are_evenly_wrong_show_how_often_and_how_frequent_each_class_is():
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, 20_000, p=[0.7, 0.25, 0.05])
+    wrong = (truth[:, None] + rng.integers(1, 3, (20_000, 3))) % 3
+    votes = np.where(rng.random((20_000, 3)) < 0.8, truth[:, None], wrong)
+    seen = []
+    posterior = evenly_wrong(np.eye(3)[votes].sum(axis=1), lambda shares: seen.append(shares) or np.log(shares)[None])
+    np.testing.assert_allclose(seen[0], [0.7, 0.25, 0.05], atol=0.01)
+    weights = [0.7, 0.25, 0.05] * np.array([0.8, 0.1, 0.1]) ** 2 * [0.1, 0.1, 0.8]  # two votes for class 0, one for 2
+    first = np.flatnonzero((np.sort(votes) == [0, 0, 2]).all(axis=1))[0]
+    np.testing.assert_allclose(posterior[first], weights / weights.sum(), atol=0.01)
+
+
+@pytest.mark.parametrize("n_votes", [2, 3])
+def test_where_a_class_is_rare_what_is_called_wrong_at_least_is(n_votes):
+    rng = np.random.default_rng(n_votes)
+    truth = (rng.random(3000) < 0.03).astype(int)
+    item, who = np.repeat(np.arange(3000), n_votes), rng.permuted(np.tile(np.arange(30), (3000, 1)), axis=1)
+    who = who[:, :n_votes].ravel()
+    right = rng.random(len(item)) < rng.uniform(0.75, 0.98, 30)[who]
+    fit = fit_votes(item, who, np.where(right, truth[item], 1 - truth[item]), 3000, 30, 2)
+    assert fit.least_rate <= (fit.posterior.argmax(axis=1) != truth).mean()
 
 
 def rule_votes(seed, n_items=2000, n_classes=3):

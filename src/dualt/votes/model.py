@@ -25,24 +25,18 @@ from dualt.transition import softmax
 Array: TypeAlias = NDArray[np.float64]
 OfItems: TypeAlias = Callable[[slice], Array]  # log P(y) of these items, or log T_a[y, vote] of each of their votes
 
-# An annotator's row of T is pooled with the common row as if they had given this many more votes.
-POOLING = 3.0
-# Annotators share errors: m votes are worth m / (1 + (m - 1) · overlap), the design effect of survey statistics. This
-# is the usual overlap, with the least mean log loss over all sets of bench/votes.py.
-OVERLAP = 0.4
-# Upper bound of τ: a classifier that fits a higher power repeats the votes, errors included.
-MAX_TEMPERATURE = 2.0
-# Items with this many voices count in full when EM updates class shares and the common matrix. With two votes these can
-# hardly be told apart and EM drifts, so such items count mostly by the majority of their votes.
-ENOUGH_VOICES = 4
-# An annotator who gave only one class this often may be a rule; with fewer votes it may be chance.
-RULE_VOTES = 10
+POOLING = 3.0  # the common row of T counts as this many votes in the row of an annotator
+# Annotators share errors: m votes are worth m / (1 + (m - 1) · overlap), the design effect of survey statistics.
+OVERLAP = 0.4  # the usual one, with the least mean log loss over all sets of bench/votes.py
+MAX_TEMPERATURE = 2.0  # upper bound of τ: a classifier that fits a higher power repeats the votes, errors included
+# With few votes EM can hardly tell class shares from errors, and drifts. For both the majority counts as these votes.
+MAJORITY_VOTES = 200.0  # per class
+RULE_VOTES = 10  # an annotator who gave only one class may be a rule; with fewer votes it may be chance
 # How often rules fire for a class says little about how frequent it is: their class shares are raised to this power.
 # Even ones (0) fall behind the majority where classes are skewed, those that EM finds (1) where a rule fires too often.
 RULE_SHARES = 0.5
 _TINY = 1e-12
-# Arrays of votes or items × classes are made for blocks of items, with about this many values.
-_BLOCK = 1 << 20
+_BLOCK = 1 << 20  # arrays of votes or items × classes are made for blocks of items, with about this many values
 
 
 class VotesFit(NamedTuple):
@@ -53,7 +47,7 @@ class VotesFit(NamedTuple):
     counts: Array  # expected votes of each annotator by true class and vote
     common: Array  # (n_classes, n_classes): the matrix of all votes together
     shares: Array  # (n_classes,)
-    least_rate: float  # wrong among items with several voices if these are independent, less a sampling error
+    least_rate: float  # wrong if voices are independent, or all votes equally good, less a sampling error
     overlap: float
     temperature: float  # the classifier's τ, 0 without one
 
@@ -98,24 +92,24 @@ def fit_votes(
         truth[verified[0]] = verified[1]
 
     # EM starts with the majority, in which the classifier has one vote.
-    start = posterior = pin(normalised(tally.toarray() + (0.01 if probs is None else probs)), truth)
+    posterior = pin(normalised(tally.toarray() + (0.01 if probs is None else probs)), truth)
     log_probs = None if probs is None else np.log(np.clip(probs, 1e-6, 1))
     tau, bias = 1.0, np.zeros(n_classes)
-    heard = np.clip((voices - 1) / (ENOUGH_VOICES - 1), 0, 1)[:, None]
     # A single vote shows neither how frequent its class is nor that it is wrong.
     confirmed = ((voices > 1) | (truth >= 0)).astype(np.float64)
+    totals = sparse.hstack([tally, confirmed[:, None]]).T.tocsr()  # sum votes by class, and items
+    heard = totals * (confirmed * len(item) / (len(item) + MAJORITY_VOTES * n_classes))
+    majority = totals @ posterior - heard @ posterior
     for _ in range(max_iter):
-        by_class, by_vote = class_totals(start, posterior, heard, confirmed, tally)
-        shares = normalised((by_class + 1) ** (RULE_SHARES if rules.any() else 1))
-        common = normalised(by_vote.T + 1)
+        taught = majority + heard @ posterior + 1
+        shares, common = normalised(taught[-1] ** (RULE_SHARES if rules.any() else 1)), normalised(taught[:-1].T)
         counts = (said.T @ posterior).reshape(n_annotators, n_classes, n_classes)  # Σ P(y), by annotator, vote and y
         own_counts = np.where(rules[:, None, None], 0, counts) if rules.any() else counts
         if log_probs is not None:
             tau, bias = calibrate(log_probs, posterior, tau, bias)
         prior = partial(log_prior, shares, log_probs, tau, bias)
-        updated = expected(prior, said, pooled_matrices(own_counts, common), truth)
-        change, posterior = float(np.abs(updated - posterior).sum()), updated
-        if change < tol * n_items:
+        before, posterior = posterior, expected(prior, said, pooled_matrices(own_counts, common), truth)
+        if np.abs(posterior - before).sum() < tol * n_items:
             break
 
     # Each item once more, by what its annotators said elsewhere.
@@ -127,8 +121,9 @@ def fit_votes(
         if audited is not None:
             checked = logits[audited[0]], voices[audited[0]], np.eye(n_classes)[audited[1]]
             overlap = fit_overlap(lambda: [checked], overlap, most=5.0)
-    doubt = confirmed * (1 - pin(tempered(logits, voices, 0), truth).max(axis=1))
-    least_rate = max(0.0, float(doubt.sum() - 1.96 * np.sqrt(doubt @ (1 - doubt)))) / n_items
+    even = evenly_wrong(tally.toarray(), lambda own: log_prior(own, log_probs, tau, bias, slice(None)))
+    doubts = [confirmed * (1 - pin(own, truth).max(axis=1)) for own in (tempered(logits, voices, 0), even)]
+    least_rate = max(0.0, min(float(doubt.sum() - 1.96 * np.sqrt(doubt @ (1 - doubt))) for doubt in doubts) / n_items)
     posterior = pin(tempered(logits, voices, overlap), truth)
     matrices, counts = pooled_matrices(own_counts, common).transpose(0, 2, 1), counts.transpose(0, 2, 1)
     return VotesFit(posterior, matrices, counts, common, shares, least_rate, overlap, tau * (probs is not None))
@@ -137,8 +132,7 @@ def fit_votes(
 def rules_among(used: NDArray[Any]) -> NDArray[np.bool_]:
     """Annotators who give one class only, if most votes are theirs; `used` counts votes by annotator and class.
 
-    One class shows no matrix, so rules have the common one. Among people, the rows of such a matrix are all alike; if
-    all give the same class, they met no item of a rarer one.
+    One class shows no matrix, so rules have the common one. People who all give the same class met no other.
     """
     one_class = ((used > 0).sum(axis=1) == 1) & (used.sum(axis=1) >= RULE_VOTES)
     by_class = used[one_class].sum(axis=0)
@@ -155,14 +149,6 @@ def pin(posterior: Array, truth: Codes) -> Array:
     known = truth >= 0
     posterior[known] = np.eye(posterior.shape[1])[truth[known]]
     return posterior
-
-
-def class_totals(start: Array, posterior: Array, heard: Array, confirmed: Array, tally: Any) -> tuple[Array, Array]:
-    """Σ P(y) over items, and over their votes, [vote, y]; items with few voices count mostly by their majority."""
-    taught = posterior - start
-    taught *= heard
-    taught += start
-    return confirmed @ taught, tally.T @ taught
 
 
 def pooled_matrices(counts: Array, common: Array) -> Array:
@@ -237,13 +223,25 @@ def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], aroun
     """
 
     def loss(overlap: float) -> float:
-        total = 5 * np.log((overlap + 0.05) / (around + 0.05)) ** 2
-        for logits, voices, likelihood in parts():
-            predicted = (tempered(logits, voices, overlap) * likelihood).sum(axis=1)
-            total -= np.log(np.maximum(predicted, _TINY)).sum()
-        return float(total)
+        predicted = ((tempered(logits, voices, overlap) * likely).sum(axis=1) for logits, voices, likely in parts())
+        fit = sum(np.log(np.maximum(own, _TINY)).sum() for own in predicted)
+        return float(5 * np.log((overlap + 0.05) / (around + 0.05)) ** 2 - fit)
 
     return float(minimize_scalar(loss, bounds=(0, most), method="bounded").x)
+
+
+def evenly_wrong(votes: Array, prior: Callable[[Array], Array]) -> Array:
+    """P(y | votes) if all votes are right equally often, q, and wrong evenly; `prior` takes class shares.
+
+    Two votes on an item then agree with probability q² + (1 − q)² / (C − 1), and the votes for a class have the share
+    π q + (1 − π)(1 − q) / (C − 1). Matrices fitted to few votes make rare classes more frequent, and noise larger.
+    """
+    n_votes, n_classes = votes.sum(axis=1), votes.shape[1]
+    agreed = (votes * (votes - 1)).sum() / max((n_votes * (n_votes - 1)).sum(), 1)
+    right = (1 + np.sqrt(max((n_classes - 1) * (n_classes * agreed - 1), 0))) / n_classes
+    wrong = (1 - np.clip(right, 1 / n_classes + 1e-6, 1 - 1e-6)) / (n_classes - 1)
+    shares = normalised(np.maximum(votes.sum(axis=0) / votes.sum() - wrong, _TINY))
+    return softmax(prior(shares) + votes * np.log(1 / wrong - n_classes + 1))
 
 
 def blocks(said: Any, n_classes: int) -> Iterator[slice]:
