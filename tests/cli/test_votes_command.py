@@ -191,9 +191,14 @@ def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
     assert "got one annotator on each" in refused("votes", "single.csv", *LONG[1:])
     pd.read_csv("votes.csv").rename(columns={"id": "n", "who": "by"}).to_csv("by.csv", index=False)
-    assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
+    assert "are in no other column. Name the columns" in refused("votes", "by.csv")
     assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
+    pd.read_csv("votes.csv").assign(minutes=range(len(pd.read_csv("votes.csv")))).to_csv("timed.csv", index=False)
+    assert "one value of 'minutes' for each item, got several for 'x" in refused(
+        "votes", "timed.csv", *LONG[1:], "--features", "minutes"
+    )
+    assert "--next" in refused("votes", *LONG, "--next", "0")
     pd.read_csv("votes.csv").rename(columns={"id": "ticket"}).to_csv("tickets.csv", index=False)
     assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")
     pd.DataFrame({"id": ["x1", "x2"], "old": ["dog", "dog"], "new": ["cat", "dog"]}).to_csv("chosen.csv", index=False)
