@@ -110,6 +110,8 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
         found = json.loads(run("votes", *votes, "--probs", "probs.csv", "--json"))
         assert found["noise_rate"] == pytest.approx(expected)
     assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
+    np.save("probs.npy", np.stack([0.5 * probs + 0.5 / len(probs.columns), 1.5 * probs - 0.5 / len(probs.columns)]))
+    assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
     assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
 
 
@@ -128,6 +130,7 @@ def test_texts_may_be_in_a_table_of_their_own(truth):
     together = json.loads(run("votes", *LONG, "--text", "text", "--json"))
     votes.drop(columns="text").to_csv("votes.csv", index=False)
     assert json.loads(run("votes", *LONG, "--items", "texts.csv", "--text", "text", "--json")) == together
+    assert "Expected --text or --features" in refused("votes", *LONG, "--items", "texts.csv")
 
 
 def test_what_is_said_of_a_vote_does_not_come_with_the_consensus(truth):

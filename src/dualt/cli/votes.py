@@ -99,6 +99,8 @@ def _read(
 
     votes, about, learned = dualt.votes.read_votes(data, columns["label"]), None, [] if text is None else [text]
     item = columns["item"] or next((name for name in COLUMNS["item"] if name in votes.columns), None)
+    if items is not None and not (text or features):
+        raise InputError(f"Expected --text or --features, which to learn from in {items}, got neither.")
     if text or features:
         if item is None:
             raise InputError("Expected --item, the column that says which texts belong to a vote, got none.")
@@ -148,7 +150,8 @@ def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
     import pandas as pd
 
     if path.suffix.lower() not in dualt.io.tables.TABLES:
-        return dualt.io.load.load_array(path)
+        array = dualt.io.load.load_array(path)
+        return array.mean(axis=0) if array.ndim == 3 else array  # of several models, as `dualt probs` writes them
     if item is None:
         raise InputError(f"Expected --item, the column of items in {path}, got none.")
     table, known = dualt.io.open_table(path, item), {str(name): name for name in items}
