@@ -60,7 +60,7 @@ class Examples:
         """Return the label issues of all rows; `source` is an estimate or a matrix."""
         found, labelled = find_posterior_issues(self.posterior, source, **options), self.posterior.labelled
         found = found if labelled is None else found.spread(labelled, self.posterior.n_given)
-        return replace(found, ids=self.ids, texts=self.texts)
+        return replace(found, ids=self.ids, texts=self.texts, written=self.written)
 
 
 @contextmanager
