@@ -181,7 +181,7 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
         files, labels = [path.absolute() for path in files], labels and labels.absolute()
     # With images, --id names the column of DATA that has their files.
     label = data.label if data.image_folder is None else data.id_column
-    ignored = [name for name in (data.id_column, *learning.text_columns) if name]
+    ignored = [name for name in (data.id_column, data.label, *learning.text_columns) if name]
     options: dict[str, Any] = {"columns": data.columns, "ignored": ignored, "keep": not data.dask}
     models = [io.open_shards(path, labels, label=label, **options) for path in files]
     blocks, header = models[0]
