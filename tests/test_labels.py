@@ -131,6 +131,7 @@ def test_any_names_are_found_again(names, data):
         (np.array([0, Decimal("NaN"), 1], object), "NaN at row 1"),
         (pd.Series([0, None, 1], dtype="Int64"), "at row 1"),
         (pd.Series(["a", None, "b"]), "at row 1"),
+        (["a", float("nan"), "b"], "nan at row 1. Drop"),
         (np.array([["a"], [None], ["b"]], object), "None at row 1"),
         (np.array([[1, 0], [None, 1]], object), "None at row 1"),
         (np.ma.array([0, 1, 1], mask=[0, 0, 1]), "masked entry at row 2"),

@@ -48,6 +48,8 @@ def as_label_array(labels: Any, *, missing: bool = False) -> NDArray[Any]:
             " one-hot rows pass frame.idxmax(axis=1), or frame.to_numpy() if they are ordered as the probabilities."
         )
     array = as_array(labels, _KINDS, LabelsError)
+    if array.dtype.kind == "U" and isinstance(labels, (list, tuple)):  # NumPy makes NaN among texts "nan"
+        array = as_array(labels, _KINDS, LabelsError, object)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):

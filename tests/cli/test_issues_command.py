@@ -159,7 +159,7 @@ def test_a_share_that_the_data_cannot_support_is_not_headlined(folder):
     np.save("labels.npy", labels)
     printed = shown("issues")
     assert "look wrong (at least 0 %: overlapping classes may explain them)" in printed
-    assert " of 900 labels another class is likelier" in printed
+    assert " of 900 labels are flagged: for " in printed
 
 
 @pytest.fixture
@@ -194,7 +194,10 @@ def test_labels_without_a_likelier_class_are_doubtful(clear):
         rows = list(csv.DictReader(stream))
     n_doubtful = sum(row["given"] == row["suggested"] for row in rows)
     assert n_doubtful == 20
-    assert "For 40 of 200 labels another class is likelier; 20 are doubtful, with no clear alternative." in text
+    said = "labels are flagged: for 40 another class is likelier; 20 are doubtful, with no clear alternative."
+    assert f"60 of 200 {said}" in text
+    least = shown("issues", "--transition", "matrix.npy", "--top", "1")
+    assert "1 of 200 labels is flagged: for 1 another class is likelier." in least
     assert "doubtful" not in shown("issues", "--transition", "matrix.npy")
     np.save("labels.npy", np.load("probs.npy").argmax(axis=1))
     text = shown("issues", "--transition", "matrix.npy", "--top", "3")

@@ -232,10 +232,14 @@ def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_
     assert "'n/a' (2) look like missing labels" in result.stderr
     assert "Several rows have the same id in 'sku', and are named by row number instead: '0000'" in result.stderr
     assert result.stderr.index("differ only") < result.stderr.index("not trained on"), "before anything is estimated"
-    found = json.loads(run(*options, "--merge-labels", "--report", "page.html", "--top", "40").stdout)
+    found = json.loads(run(*options, "--merge-labels", "--report", "page.html", "--top=40", "-o", "i.csv").stdout)
     assert found["class_names"] == sorted(WORDS)
     (rows,) = numbers("page.html")["lists"]
     assert rows["old"] == [table["label"][row] for row in rows["index"]]
+    issues = pd.read_csv("i.csv", dtype=str, keep_default_na=False)
+    assert issues["given"].tolist() == rows["old"]
+    issues.rename(columns={"given": "old", "suggested": "new"})[["index", "old", "new"]].to_csv("r.csv", index=False)
+    assert "40 labels reviewed" in run("apply-review", "data.csv", "r.csv", "--label", "label", "-o", "new.csv").stdout
 
 
 def test_the_page_shows_the_columns_that_were_learned_from_or_asked_for(table):

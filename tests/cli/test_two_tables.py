@@ -78,3 +78,12 @@ def test_class_names_do_not_move_columns_that_have_names(tables):
     found = json.loads(run("estimate", *named, "--json").stdout)
     assert found["class_names"] == ["Katze", "Hund", "Fuchs"]
     assert found["transition"] == wanted["transition"]
+
+
+def test_a_table_of_probabilities_may_have_labels_of_its_own(tables):
+    """As `dualt probs` writes them; those of the other table count."""
+    plain = run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout
+    tables[0].assign(label=NAMES[0]).to_csv("p.csv", index=False)
+    assert run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout == plain
+    tables[0].drop(columns="uid").to_csv("p.csv", index=False, header=False)
+    run("issues", "p.csv", "l.csv", "--label", "label", "--json")

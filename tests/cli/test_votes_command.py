@@ -110,6 +110,8 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
         found = json.loads(run("votes", *votes, "--probs", "probs.csv", "--json"))
         assert found["noise_rate"] == pytest.approx(expected)
     assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
+    np.save("probs.npy", np.stack([0.5 * probs + 0.5 / len(probs.columns), 1.5 * probs - 0.5 / len(probs.columns)]))
+    assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
     assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
 
 
@@ -128,6 +130,7 @@ def test_texts_may_be_in_a_table_of_their_own(truth):
     together = json.loads(run("votes", *LONG, "--text", "text", "--json"))
     votes.drop(columns="text").to_csv("votes.csv", index=False)
     assert json.loads(run("votes", *LONG, "--items", "texts.csv", "--text", "text", "--json")) == together
+    assert "Expected --text or --features" in refused("votes", *LONG, "--items", "texts.csv")
 
 
 def test_what_is_said_of_a_vote_does_not_come_with_the_consensus(truth):
@@ -191,9 +194,14 @@ def test_what_is_not_usable_is_refused(truth):
     pd.read_csv("votes.csv").drop_duplicates("id").to_csv("single.csv", index=False)
     assert "got one annotator on each" in refused("votes", "single.csv", *LONG[1:])
     pd.read_csv("votes.csv").rename(columns={"id": "n", "who": "by"}).to_csv("by.csv", index=False)
-    assert "whose values are in no other column. Name the columns" in refused("votes", "by.csv")
+    assert "are in no other column. Name the columns" in refused("votes", "by.csv")
     assert "Expected one row per item, got several for 'x0'" in refused("votes", "by.csv", "--item", "n")
     assert "Expected a column 'annotator'" in refused("votes", "votes.csv", "--item", "id", "--annotator", "annotator")
+    pd.read_csv("votes.csv").assign(minutes=range(len(pd.read_csv("votes.csv")))).to_csv("timed.csv", index=False)
+    assert "one value of 'minutes' for each item, got several for 'x" in refused(
+        "votes", "timed.csv", *LONG[1:], "--features", "minutes"
+    )
+    assert "--next" in refused("votes", *LONG, "--next", "0")
     pd.read_csv("votes.csv").rename(columns={"id": "ticket"}).to_csv("tickets.csv", index=False)
     assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")
     pd.DataFrame({"id": ["x1", "x2"], "old": ["dog", "dog"], "new": ["cat", "dog"]}).to_csv("chosen.csv", index=False)

@@ -111,6 +111,14 @@ def test_one_hot_columns_are_features(run):
     assert "Learning from 4 columns" in run("issues", "data.csv", "--label", "label", "--quick").stderr
 
 
+def test_an_index_that_was_written_twice_is_no_feature(run, customers):
+    """Rows that were sorted by label and dropped have it in their numbers."""
+    kept = customers.sort_values("risk", ignore_index=True).drop(index=range(7, 300, 50))
+    kept.reset_index(names="Unnamed: 0").to_csv("customers.csv", index=False)
+    result = run("issues", "customers.csv", "--label", "risk", "--quick")
+    assert "Learning from 3 columns: age, income, job" in result.stderr
+
+
 def test_embeddings_with_labels_in_any_file(run):
     pixels, digits = load_digits(return_X_y=True)
     given = digits[:600].copy()

@@ -43,6 +43,16 @@ def test_at_chance_no_rate_is_claimed(estimator):
     assert dualt.estimate_transition(probs, np.full(20, 2), "oracle", clean_labels=np.full(20, 2)).doubt is None
 
 
+def test_predictions_without_probabilities_claim_no_rate():
+    """A tree's errors looked like wrong labels: 24 % at least, where 13 % were."""
+    predicted = np.arange(300) % 3
+    given = np.where(np.arange(300) % 10 < 4, (predicted + 1) % 3, predicted)
+    estimate = dualt.estimate_transition(np.eye(3)[predicted], given)
+    assert estimate.summary.startswith("No noise rate can be claimed: all probabilities are 0 or 1")
+    assert [notice.code for notice in estimate.warnings] == ["hard-predictions"]
+    assert dualt.estimate_transition(np.eye(3)[predicted], given, "spade").doubt is None
+
+
 def test_the_classifier_is_judged_by_rows_it_has_not_seen():
     probs, given, _ = CASES["two classes"]
     estimate = dualt.estimate_transition(probs, given)

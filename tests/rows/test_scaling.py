@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualt.rows import as_posterior
-from dualt.rows.scaling import apply_power, scale_classes, share_distance, share_factors
+from dualt.rows.scaling import apply_power, likeliest_power, scale_classes, share_distance, share_factors
 
 
 def calibrated(seed: int, n_rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +41,15 @@ def test_the_power_makes_the_labels_most_probable(seed, power):
 def test_predictions_and_many_rows():
     probs, labels = calibrated(0, 100_000)
     assert as_posterior(apply_power(probs, 0.5, tail=0), labels).power == pytest.approx(2, rel=0.15)
-    assert as_posterior(np.eye(3)[labels], labels).power == 1
+    assert as_posterior(np.eye(3)[labels], labels).power > 1
+
+
+def test_predictions_without_probabilities_become_as_sure_as_they_are_often_right():
+    """Three quarters of the labels are as predicted: that is what a 1 is worth."""
+    predicted = np.repeat([0, 1, 2], 120)
+    labels = np.where(np.arange(360) % 4 == 0, (predicted + np.arange(360) // 4 % 2 + 1) % 3, predicted)
+    hard = np.eye(3)[predicted]
+    assert apply_power(hard, likeliest_power(hard, labels)).max(axis=1) == pytest.approx(0.75, abs=0.01)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

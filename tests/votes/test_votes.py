@@ -136,6 +136,10 @@ def test_a_question_of_several_is_chosen_by_its_name(tmp_path):
     controls = [{"completed_by": who, "result": [
         {"from_name": name, "value": {"choices": [one]}} for name, one in zip(("queue", "urgent"), both, strict=True)
     ] + [{"from_name": "note", "value": {"text": ["…"]}}]} for who, both in said.items()]  # fmt: skip
+    rated = [{"completed_by": who, "result": [{"from_name": "stars", "value": {"rating": stars}}]}
+             for who, stars in (("ann", 4), ("bob", 5))]  # fmt: skip
+    (tmp_path / "export.json").write_text(json.dumps([{"id": 0, "data": {}, "annotations": rated}]))
+    assert dualt.combine_votes(tmp_path / "export.json").class_names == ("4", "5")
     people = [{"user_id": who, "values": {"queue": {"value": both[0]}, "urgent": {"value": both[1]}}}
               for who, both in said.items()]  # fmt: skip
     flat = {"queue.responses": ["tech", "bill"], "queue.responses.users": [*said], "urgent.responses": ["yes", "no"],
@@ -366,6 +370,20 @@ def test_grades_are_classes_like_others(long):
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("form", ["{}.0", "{},0"])
+def test_grades_with_decimals_are_the_same_grades(long, form):
+    """A table with gaps, or one in German, has decimals; a person who fills in an audit may write none."""
+    grades = long.label.map({"bird": 3, "cat": 5, "dog": 10})
+    written = long.assign(label=grades.map(form.format))
+    plain = dualt.combine_votes(long.assign(label=grades), verified={0: 5, 1: 10})
+    for known in ({0: 5, 1: 10}, {0: "5", 1: "10"}, {0: "5.0", 1: "10.0"}, {0: "5,0", 1: "10,0"}, {0: 5.0, 1: 10.0}):
+        votes = dualt.combine_votes(written, verified=known)
+        assert votes.class_names == ("3", "5", "10")
+        np.testing.assert_array_equal(votes.posterior, plain.posterior)
+    halves = written.assign(label=written.label.replace(form.format(10), "4.5"))
+    assert dualt.combine_votes(halves, verified={0: form.format(5)}).labels[0] == form.format(5)
+
+
 def test_the_consensus_is_as_wrong_where_a_class_wins_no_item():
     """Label shares and matrix imply no item of such a class, but the votes do."""
     votes = dualt.combine_votes({"ann": [*"xxxy"] * 10, "bob": ["x"] * 40})
@@ -392,6 +410,9 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
         dualt.combine_votes(long, classes=["cat", "dog"])
     with pytest.raises(InputError, match=r"Expected a column 'who', got item"):
         dualt.combine_votes(long, annotator="who")
+    judged = pd.DataFrame({"ann": [*"xy"] * 10, "bob": [*"xxyy"] * 5, "model": [*"XY"] * 10})
+    with pytest.raises(InputError, match=r"'model', whose values \('X', 'Y'\) are in no other column.*classes alike"):
+        dualt.combine_votes(judged)
     with pytest.raises(InputError, match="'sku', whose values"):
         dualt.combine_votes(
             pd.DataFrame({"ann": [*"xy"] * 10, "bob": [*"xy"] * 10, "sku": [f"s{n}" for n in range(20)]})

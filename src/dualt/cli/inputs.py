@@ -60,7 +60,7 @@ class Examples:
         """Return the label issues of all rows; `source` is an estimate or a matrix."""
         found, labelled = find_posterior_issues(self.posterior, source, **options), self.posterior.labelled
         found = found if labelled is None else found.spread(labelled, self.posterior.n_given)
-        return replace(found, ids=self.ids, texts=self.texts)
+        return replace(found, ids=self.ids, texts=self.texts, written=self.written)
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
         files, labels = [path.absolute() for path in files], labels and labels.absolute()
     # With images, --id names the column of DATA that has their files.
     label = data.label if data.image_folder is None else data.id_column
-    ignored = [name for name in (data.id_column, *learning.text_columns) if name]
+    ignored = [name for name in (data.id_column, data.label, *learning.text_columns) if name]
     options: dict[str, Any] = {"columns": data.columns, "ignored": ignored, "keep": not data.dask}
     models = [io.open_shards(path, labels, label=label, **options) for path in files]
     blocks, header = models[0]

@@ -70,7 +70,7 @@ def issues(
         found = replace(found, images=[files[row].relative_to(images).as_posix() for row in range(len(found))])
     decisions = [] if reviewed is None else dualt.issues.read_review(reviewed)
     given = [found.class_names[code] for code in found.given.tolist()]
-    decided = dualt.issues.review.decided_labels(decisions, examples.written or given, found.ids)
+    decided = dualt.issues.review.decided_labels(decisions, found.written or given, found.ids)
     is_issue = found.is_issue.copy()
     is_issue[[row for row, label in decided.items() if label == given[row]]] = False
     found = replace(found, is_issue=is_issue)
@@ -135,7 +135,6 @@ def _page_options(data: Data, examples: Examples, found: dualt.LabelIssues, show
     return {
         "title": f"Labels of {labels.name}",
         "columns": columns,
-        "written": examples.written,
         "second": dict(zip(doubtful.tolist(), second, strict=True)),
         "command": None if dualt.io.is_sharded(labels) else command,
     }

@@ -233,9 +233,12 @@ def show_issues(out: Console, found: dualt.LabelIssues) -> None:
     if n_flagged:
         n_wrong = int(found.probably_wrong.sum())
         n_doubtful = n_flagged - n_wrong
-        verb = "is" if n_doubtful == 1 else "are"
+        flagged, verb = ("is" if number == 1 else "are" for number in (n_flagged, n_doubtful))
         doubtful = f"; {n_doubtful:,} {verb} doubtful, with no clear alternative" if n_doubtful else ""
-        out.print(f"For {n_wrong:,} of {n_labelled} labels another class is likelier{doubtful}.\n")
+        out.print(
+            f"{n_flagged:,} of {n_labelled} labels {flagged} flagged: for {n_wrong:,} another class is"
+            f" likelier{doubtful}.\n"
+        )
         out.print(issues_table(found, out.width))
         pairs = plain_table("\nWrong labels by pair", "given", "should be", "about>")
         for given, true, count in dualt.report.page.largest_confusions(found.by_pair):

@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer import Argument, Option
 
 import dualt
-from dualt.cli.options import Features, Jobs, Json, output_option
+from dualt.cli.options import Jobs, Json, output_option
 from dualt.cli.terminal import again, console, plain_table, print_json, progress, show_next, show_notices, words_of
 from dualt.errors import InputError
 
@@ -30,12 +30,12 @@ def votes(
     probs: Annotated[Path | None, Option(help="Probabilities: a table with the items, or .npy in their order.")] = None,
     items: Annotated[Path | None, Option(help="Table with --text and --features. Default: VOTES.")] = None,
     text: Annotated[str | None, Option(help="Column of texts: probabilities are learned from them.")] = None,
-    features: Features = None,
+    features: Annotated[str | None, Option(help="Columns of numbers, categories of each item: 'x_*', 'a,b'.")] = None,
     verified: Annotated[Path | None, Option(help="Items drawn at random: item (or index) and true.")] = None,
     settled: Annotated[Path | None, Option(help="The same for items you chose, as --next does.")] = None,
     output: Annotated[Path | None, output_option(help="Write the consensus, a row per item: consensus.csv.")] = None,
     annotators: Annotated[Path | None, Option(help="Write a row per annotator: people.csv.")] = None,
-    next_items: Annotated[int, Option("--next", help="How many items to check next.")] = 100,
+    next_items: Annotated[int, Option("--next", min=1, help="How many items to check next.")] = 100,
     report: Annotated[Path | None, Option(help="Write a page to check these items on: page.html.")] = None,
     n_jobs: Jobs = 1,
     as_json: Json = False,
@@ -99,6 +99,8 @@ def _read(
 
     votes, about, learned = dualt.votes.read_votes(data, columns["label"]), None, [] if text is None else [text]
     item = columns["item"] or next((name for name in COLUMNS["item"] if name in votes.columns), None)
+    if items is not None and not (text or features):
+        raise InputError(f"Expected --text or --features, which to learn from in {items}, got neither.")
     if text or features:
         if item is None:
             raise InputError("Expected --item, the column that says which texts belong to a vote, got none.")
@@ -108,9 +110,14 @@ def _read(
             table.position(name)
         if features is not None:
             learned += [source.columns[place] for place in choose_columns(table, [item, *learned], features)[0]]
-        alike = source.astype(str).groupby(item).nunique().max() == 1
-        about = source.drop_duplicates(item).set_index(item)
-        about = about[[name for name in about if name in learned or alike[name]]]
+        several = source.astype(str).groupby(item)[[name for name in source if name != item]].nunique() > 1
+        if (differ := several[learned].any()).any():
+            name = differ.idxmax()
+            raise InputError(
+                f"Expected one value of {name!r} for each item, got several for {several[name].idxmax()!r}. Leave out"
+                " what differs from vote to vote: it describes no item."
+            )
+        about = source.drop_duplicates(item).set_index(item).drop(columns=several.columns[several.any()])
     if about is not None and items is None:
         votes = votes.drop(columns=learned)
     return votes, columns | {"item": item}, about, learned
@@ -143,7 +150,8 @@ def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
     import pandas as pd
 
     if path.suffix.lower() not in dualt.io.tables.TABLES:
-        return dualt.io.load.load_array(path)
+        array = dualt.io.load.load_array(path)
+        return array.mean(axis=0) if array.ndim == 3 else array  # of several models, as `dualt probs` writes them
     if item is None:
         raise InputError(f"Expected --item, the column of items in {path}, got none.")
     table, known = dualt.io.open_table(path, item), {str(name): name for name in items}

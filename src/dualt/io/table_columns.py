@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LABEL_COLUMNS = ("noisy_labels", "noisy_label", "labels", "label", "given", "class", "target", "y")
-# Names that data frames give to the column of their index.
-INDEX_COLUMNS = ("", "__index_level_0__")
+# Names that data frames give to the column of their index, the second where it was written and read again.
+INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")
 _CANONICAL_INTEGER, _WHOLE_FLOAT = re.compile(r"0|-?[1-9][0-9]*"), re.compile(r"(0|-?[1-9][0-9]*)\.0")
 # Rows that decide whether columns look like probabilities.
 _HEAD = 1000

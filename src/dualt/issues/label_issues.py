@@ -63,8 +63,9 @@ class LabelIssues:
     index
         The index of the data frame or series that the rows came in, which `to_frame` keeps. Files and pages call rows
         by it: whole numbers without a name are row numbers of the table, anything else ids.
-    ids, texts, images : sequence of str or None
-        What the examples are called, what they say and the files of their pictures, for the tables that are written.
+    ids, texts, images, written : sequence of str or None
+        What the examples are called, what they say, the files of their pictures, and the labels as the data have them,
+        if some spellings were merged: for tables and pages.
     labelled : (n_samples,) or None
         Which rows have a label at all; None if all have. The probabilities of the others are NaN.
     """
@@ -82,6 +83,7 @@ class LabelIssues:
     ids: Sequence[str] | None = None
     texts: Sequence[str] | None = None
     images: Sequence[str] | None = None
+    written: Sequence[str] | None = None
     labelled: NDArray[np.bool_] | None = None
 
     @cached_property
@@ -163,7 +165,8 @@ class LabelIssues:
         frame = self._frame(rows).drop(columns="is_issue")
         frame = frame.astype({name: np.float64 for name in frame if "probability" in name}).round(6)
         frame.insert(0, "index", self.row_numbers[rows])
-        for name, each in (("id", self.row_ids), ("text", self.texts), ("image", self.images)):
+        known = {"given": self.written, "id": self.row_ids, "text": self.texts, "image": self.images}
+        for name, each in known.items():
             if each is not None:
                 frame[name] = [each[row] for row in rows.tolist()]
         return frame

@@ -53,7 +53,6 @@ class ReportOptions(TypedDict, total=False):
     notes: Mapping[int, Sequence[str]] | None
     second: Mapping[int, tuple[int, float]] | None
     command: str | None
-    written: Sequence[str] | None
     votes: Votes | None
     reviewed: Mapping[int, str] | None
     level: float
@@ -83,7 +82,6 @@ def render_report(
     notes: Mapping[int, Sequence[str]] | None = None,
     second: Mapping[int, tuple[int, float]] | None = None,
     command: str | None = None,
-    written: Sequence[str] | None = None,
     votes: Votes | None = None,
     reviewed: Mapping[int, str] | None = None,
     level: float = 0.95,
@@ -110,8 +108,8 @@ def render_report(
     notes, second
         By position in the data: short remarks, such as who gave which label; and the likeliest other class of doubtful
         labels with its probability. Default: the class that the label most often hides.
-    command, written
-        What to run on the download, and the labels as they are in the user's file, where they are not class names.
+    command
+        What to run on the download.
     votes
         Adds a table of annotators, with their matrices.
     reviewed
@@ -131,7 +129,7 @@ def render_report(
         rows, chosen = _suspects(issues, reviewed) if audit is None else _audit(audit, issues)
         listed = _review_list(issues, rows, wrong, second, columns or {})
         listed["notes"] = [list(map(str, notes.get(row, ()))) for row in rows] if notes else None
-        listed["old"] = None if written is None else [str(written[row]) for row in rows]
+        listed["old"] = None if issues.written is None else [str(issues.written[row]) for row in rows]
         title_of = {} if votes is None else {"title": "Items to check"}
         lists = [listed | _previews(issues, rows, images, texts) | chosen | title_of]
     classes, elsewhere = _shown_classes(wrong), _off_diagonal(shown.transition)

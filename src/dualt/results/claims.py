@@ -27,6 +27,7 @@ _FEW, _HARDLY_ANY = 0.02, 0.005
 _FEW_LABELS, _IN_SAMPLE_AGREEMENT = 30, 0.98
 # Half of Σ|mean probability − share of the label|, near zero for a classifier fitted on these labels.
 _OTHER_SHARES = 0.1
+_HARD = "all probabilities are 0 or 1, as predictions are"
 
 
 def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
@@ -86,15 +87,17 @@ def percent(share: float) -> str:
 def doubt(estimate: TransitionEstimate, unseen: tuple[NDArray[Any], NDArray[Any]] | None = None) -> str | None:
     """Return why the classifier is not good enough for a matrix or a rate; None if it is.
 
-    It is not if it agrees with the labels no more often than always giving the most frequent one would and explains
-    next to nothing of them, or if fewer labels contradict it than the matrix takes to be wrong; but several models may
-    contradict a label that their mean agrees with. `unseen`, probabilities and class numbers of other rows, is what to
-    judge it by where those of the estimate are in sample.
+    It is not if it gives predictions instead of probabilities, if it agrees with the labels no more often than always
+    giving the most frequent one would and explains next to nothing of them, or if fewer labels contradict it than the
+    matrix takes to be wrong; but several models may contradict a label that their mean agrees with. `unseen`,
+    probabilities and class numbers of other rows, is what to judge it by where those of the estimate are in sample.
     """
     if estimate.audit is not None:
         return None
     if estimate.estimator in _BY_OTHER_MEANS:
         return estimate.fit.doubt
+    if estimate.estimator != "spade" and (estimate.rows_summary.sample_rows.max(axis=1) == 1).all():
+        return _HARD
     counts = estimate.rows_summary.counts
     if unseen is not None:
         pairs = unseen[0].argmax(axis=1) * len(counts) + unseen[1]
@@ -132,7 +135,7 @@ class Notice:
 # What was seen and what to do, most serious first; `classes` are those concerned.
 _NOTICES = {
     "hard-predictions": (
-        "All probabilities are 0 or 1: these are predictions, not probabilities.",
+        "{doubt}.",
         "Pass probabilities (predict_proba); with hard predictions only spade is defined.",
     ),
     "low-agreement": (
@@ -181,16 +184,16 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
     chance = float(labels / labels.sum() @ (predicted / labels.sum()))
     below_chance = agreement < chance - _SURE * np.sqrt(chance * (1 - chance) / labels.sum())
     condition = 1.0 if figures.condition_number is None else figures.condition_number
-    doubt, sure = estimate.doubt or "", estimate.rows_summary.sample_rows.max(axis=1)
+    doubt = estimate.doubt or ""
     concerned = {
         "few-labels": labels < _FEW_LABELS,
         "class-never-predicted": predicted == 0,
         "off-diagonal-row": estimate.transition.argmax(axis=1) != np.arange(len(names)),
     }
     applies = {code: bool(classes.any()) for code, classes in concerned.items()} | {
-        "hard-predictions": bool((sure == 1).all()) and estimator != "spade",
+        "hard-predictions": doubt == _HARD,
         "low-agreement": below_chance,
-        "weak-classifier": bool(doubt) and not below_chance,
+        "weak-classifier": doubt not in ("", _HARD) and not below_chance,
         "other-shares": figures.share_distance > _OTHER_SHARES,
         "near-singular": not condition <= NEAR_SINGULAR,  # NaN is too
         "in-sample": estimate.out_of_fold is False and estimator in _COUNT_LABELS,

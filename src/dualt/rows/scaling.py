@@ -24,8 +24,6 @@ def likeliest_power(probs: NDArray[Any], labels: NDArray[Any]) -> float:
 
     Below 1 for an over-confident classifier, above 1 for an under-confident one.
     """
-    if probs.max(axis=1).min() == 1:  # predictions, which stay as they are
-        return 1.0
     logs = np.log(probs + probs.dtype.type(TAIL / probs.shape[1]))
     logs -= logs.max(axis=1, keepdims=True)
     own, ones = float(logs[np.arange(len(labels)), labels].mean()), np.ones(logs.shape[1], logs.dtype)

@@ -20,7 +20,7 @@ from dualt.results.fit import Fit
 from dualt.rows.entry import as_posterior
 from dualt.validation import as_probability_table, check_count, check_probability_chunk, index_of
 from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices, rules_among
-from dualt.votes.tables import Ballots, as_ballots
+from dualt.votes.tables import Ballots, as_ballots, factorized
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -113,10 +113,12 @@ def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
         raise InputError(f"Expected a class per item in {what}, got {len(truth[0])} items, {len(truth[1])} classes.")
     series = pd.Series(truth[1], truth[0], object) if isinstance(truth, tuple) else pd.Series(truth, dtype=object)
     items = pd.Index(map(str, ballots.items)).get_indexer([str(name) for name in series.index])
-    classes = pd.Index(map(str, ballots.classes)).get_indexer([str(name) for name in series])
+    codes, said = factorized([*ballots.classes, *series], whole=True)  # in numbers and texts as votes are
+    named = pd.Index(map(str, ballots.classes)).get_indexer([*map(str, said)])
+    classes = np.append(named, -1)[codes[len(ballots.classes) :]]
     if (items < 0).any():
-        unknown, named = series.index[items < 0][0], ballots.items[:1].tolist()[0]
-        raise InputError(f"Expected items that have votes, such as {named!r}, in {what}, got {unknown!r}.")
+        unknown, usual = series.index[items < 0][0], ballots.items[:1].tolist()[0]
+        raise InputError(f"Expected items that have votes, such as {usual!r}, in {what}, got {unknown!r}.")
     if (classes < 0).any():
         wrong, names = series[classes < 0], ", ".join(map(str, ballots.classes))
         raise LabelsError(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dualt.errors import InputError, LabelsError
 from dualt.io.table_columns import INDEX_COLUMNS
 from dualt.io.tables import JSON_LINES, read_records, read_table
-from dualt.labels import Codes
+from dualt.labels import Codes, shorten
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,7 +29,7 @@ COLUMNS = {
 
 # Columns with fewer votes may have labels of their own by chance, but only texts and ids differ in every row.
 _LEAST_VOTES = 20
-_WHOLE, _BELOW_ZERO = re.compile(r"|-?[0-9]+(\.0)?"), re.compile(r"-[0-9]+")
+_WHOLE, _BELOW_ZERO = re.compile(r"|-?[0-9]+([.,]0)?"), re.compile(r"-[0-9]+")
 _log = logging.getLogger(__name__)
 
 
@@ -63,7 +63,7 @@ def as_ballots(
     import pandas as pd
 
     long, rows = long_table(votes, item, annotator, label)
-    label_codes, labels = _factorized(long["label"], whole=True)
+    label_codes, labels = factorized(long["label"], whole=True)
     said = [one != "" and not _BELOW_ZERO.fullmatch(str(one)) for one in labels]
     there = np.append(said, False)[label_codes]  # a missing value has the code -1
     if not there.any():
@@ -102,11 +102,11 @@ def as_ballots(
     if (place < 0).any():
         unknown = long["item"].iloc[int(np.argmax(place < 0))]
         raise InputError(f"Expected votes on the {len(items):,} given items, got one on {unknown}.")
-    who, different = _factorized(long["annotator"])
+    who, different = factorized(long["annotator"])
     people = pd.Index(_sorted(different))
     who = people.get_indexer(pd.Index(different))[who]
     if rows is not None:
-        _check_columns(who, vote, people.to_numpy(), len(rows), len(names))
+        _check_columns(who, vote, people.to_numpy(), len(rows), [*codes])
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
     place, who, vote = (np.asarray(codes[last], np.intp) for codes in (place, who, vote))
     kinds = np.asarray(items), people.to_numpy(), pd.Index(names).to_numpy()
@@ -124,16 +124,18 @@ def _check_votes(long: DataFrame) -> None:
             )
 
 
-def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, n_classes: int) -> None:
+def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, classes: list[str]) -> None:
     """Refuse a wide table with a column of several labels that no other column has: it is no annotator."""
-    used = np.zeros((len(columns), n_classes), bool)
+    used = np.zeros((len(columns), len(classes)), bool)
     used[who, vote] = True
     alone = (used.sum(axis=1) > 1) & ~used[:, used.sum(axis=0) > 1].any(axis=1)
     alone &= (np.bincount(who) >= _LEAST_VOTES) | (used.sum(axis=1) == n_rows)
     if alone.any() and len(columns) > 1:
+        first = int(np.argmax(alone))
         raise InputError(
-            f"Expected a column per annotator, got {columns[alone].tolist()[0]!r}, whose values are in no other column."
-            " Name the columns of item and, if each row is a vote, of annotator and label, or drop what is no vote."
+            f"Expected a column per annotator, got {columns[first : first + 1].tolist()[0]!r}, whose values"
+            f" ({shorten(np.array(classes)[used[first]].tolist(), 3)}) are in no other column. Name the columns of item"
+            " and, if each row is a vote, of annotator and label; or drop what is no vote, and write classes alike."
         )
 
 
@@ -189,10 +191,10 @@ def long_table(
     return pd.DataFrame(values), votes.index.to_numpy()
 
 
-def _factorized(column: Any, *, whole: bool = False) -> tuple[Codes, list[Any]]:
+def factorized(column: Any, *, whole: bool = False) -> tuple[Codes, list[Any]]:
     """Return codes, -1 for missing values, and the different values; whole numbers stored as floats become int.
 
-    With `whole`, texts that all are whole numbers have no decimals: data frames with gaps write 1 as '1.0'.
+    With `whole`, texts that all are whole numbers have no decimals: data frames with gaps write 1 as '1.0' or '1,0'.
     """
     import pandas as pd
 
@@ -202,7 +204,7 @@ def _factorized(column: Any, *, whole: bool = False) -> tuple[Codes, list[Any]]:
         odd = next((one for one in column if not isinstance(one, Hashable)), column)
         raise InputError(f"Expected names or numbers as items, annotators and votes, got {str(odd)[:60]}.") from None
     if whole and all(_WHOLE.fullmatch(one) for one in values if isinstance(one, str)):
-        values = [one.partition(".")[0] if isinstance(one, str) else one for one in values]
+        values = [re.split("[.,]", one)[0] if isinstance(one, str) else one for one in values]
     return codes, [int(one) if isinstance(one, (float, np.integer)) and one == int(one) else one for one in values]
 
 
@@ -263,7 +265,8 @@ def _label_studio(task: dict[str, Any], number: int) -> Iterator[tuple[str, Any,
         who = annotation.get("completed_by")
         who = who.get("email", who.get("id")) if isinstance(who, dict) else who
         for one in () if annotation.get("was_cancelled") else annotation.get("result") or ():
-            if chosen := one.get("value", {}).get("choices"):
+            value = one.get("value", {})
+            if chosen := value.get("choices", value.get("rating")):
                 about = _shown(task["data"]) | {"item": task.get("id", number), "annotator": who}
                 yield one.get("from_name", "label"), chosen, about
 
