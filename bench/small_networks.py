@@ -1,11 +1,12 @@
-"""Two small networks of different kinds on CIFAR-10N, out of fold: problems for several_models.py.
+"""Small networks on CIFAR-10N, out of fold: problems for several_models.py.
 
     python bench/small_networks.py FOLDER [--epochs 8] [--threads 1]
 
-One is a residual network, the other a plain one with larger filters and fully connected layers. Needs CIFAR-10 (`dualt
-data get`) and the labels of CIFAR-10N in the folder of `worlds.py`; the worst label of an image is one of its three
-people's wrong ones. Writes `cifar10n-small__aggregate.npz` and `…worst.npz` for $DUALT_SEVERAL_MODELS. Takes about an
-hour of one core.
+Writes `cifar10n-small__aggregate.npz` and `…worst.npz` for $DUALT_SEVERAL_MODELS: a residual network, and a logistic
+regression over one layer of filters that were learned without labels (`dualt.crossfit.ImageFeatures`). In
+`cifar10n-alike__….npz` it is the residual network and another convolutional one. Needs CIFAR-10 (`dualt data get`) and
+the labels of CIFAR-10N in the folder of `worlds.py`; the worst label of an image is one of its three people's wrong
+ones. Takes about an hour and a half of one core.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from worlds import REAL
 
+from dualt.crossfit import ImageFeatures
 from dualt.datasets import load_dataset
 
 FOLDS, BATCH = 3, 256
@@ -61,23 +64,10 @@ def plain_network(n_classes: int = 10) -> nn.Sequential:
     )  # fmt: skip
 
 
-NETWORKS = (residual_network, plain_network)
-
-
-def out_of_fold(network_of: Any, images: Any, given: NDArray[np.int64], epochs: int) -> NDArray[np.float32]:
-    """Return the probabilities of every row, from a network that was trained on the other folds."""
-    probs = np.zeros((len(given), 10), np.float32)
-    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(given, given):
-        probs[test] = fitted(network_of, images, torch.from_numpy(given), train, test, epochs)
-    return probs
-
-
-def fitted(
-    network_of: Any, images: Any, given: Tensor, train: NDArray[Any], test: NDArray[Any], epochs: int
+def of_network(
+    network: Any, images: Any, given: Tensor, train: NDArray[Any], test: NDArray[Any], epochs: int
 ) -> NDArray[np.float32]:
     """Return the probabilities of the test rows, from a network trained with crops and mirroring."""
-    torch.manual_seed(0)
-    network = network_of()
     network.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3)
     steps = len(train) // BATCH
@@ -117,17 +107,26 @@ def main() -> None:
     aggregate, votes = np.load(REAL / "cifar10n-aggregate.npz"), np.load(REAL / "cifar10n-votes.npz")["votes"]
     drawn = np.random.default_rng(0).random(votes.shape) + (votes != clean[:, None])
     worst = votes[np.arange(len(votes)), drawn.argmax(axis=1)]
+    features = ImageFeatures(n_filters=400, n_components=512).fit_transform(images)
     pixels = torch.from_numpy(images).float()
     pixels = (pixels - pixels.mean((0, 2, 3), keepdim=True)) / pixels.std((0, 2, 3), keepdim=True)
     for noise, labels in (("aggregate", aggregate["given"]), ("worst", worst)):
         given, start = labels.astype(np.int64), time.process_time()
-        members = np.stack([out_of_fold(network, pixels, given, options.epochs) for network in NETWORKS])
+        members = np.zeros((3, len(given), 10), np.float32)
+        for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(features, given):
+            for place, network_of in enumerate((residual_network, plain_network)):
+                torch.manual_seed(0)
+                rows = train, test, options.epochs
+                members[place, test] = of_network(network_of(), pixels, torch.from_numpy(given), *rows)
+            head = LogisticRegression(C=0.01, max_iter=200).fit(features[train], given[train])
+            members[2, test] = head.predict_proba(features[test])
         right = ", ".join(f"{(own.argmax(axis=1) == clean).mean():.3f}" for own in members)
         seconds = time.process_time() - start
         wrong = (given != clean).mean()
         print(f"{noise}: {wrong:.3f} of the labels wrong, networks right in {right}, {seconds:,.0f} s", flush=True)
-        path = options.folder / f"cifar10n-small__{noise}.npz"
-        np.savez_compressed(path, pred_probs=members.astype(np.float16), given=given, clean=clean)
+        for family, pair in (("small", [0, 2]), ("alike", [0, 1])):
+            path = options.folder / f"cifar10n-{family}__{noise}.npz"
+            np.savez_compressed(path, pred_probs=members[pair].astype(np.float16), given=given, clean=clean)
 
 
 if __name__ == "__main__":
