@@ -9,7 +9,7 @@ import pytest
 
 import dualt
 from dualt import noise
-from tests.cli.commands import fill_in, read_rows, run, write_rows
+from tests.cli.commands import fill_in, read_rows, refused, run, write_rows
 
 
 @pytest.fixture
@@ -59,6 +59,23 @@ def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, optio
     done = run("audit", "labels.npy", "-o", "audit.csv", "--more", 0, *options)
     assert "180 verified labels" in done.stdout
     assert "All 180 labels of audit.csv are verified:\n dualt estimate" in done.stdout
+
+
+@pytest.mark.parametrize("gap", [7, 3001], ids=["some missing", "all there"])
+def test_labels_stored_as_floats_are_whole_numbers_in_the_sheet(folder, gap):
+    """A person writes 1, not 1.0: nearly all labels were said to be wrong."""
+    labels, clean = np.load("labels.npy"), np.load("clean.npy")
+    lines = [f"{row},{'' if row % gap == gap - 1 else float(label)}" for row, label in enumerate(labels)]
+    Path("floats.csv").write_text("\n".join(["id,label", *lines]))
+    run("audit", "floats.csv", "-o", "audit.csv", "--size", 200)
+    assert {row["given"] for row in read_rows("audit.csv")} == {"0", "1", "2"}
+    fill_in("audit.csv", clean)
+    reached = json.loads(run("audit", "floats.csv", "-o", "audit.csv", "--more", 5, "--json").stdout)["reached"]
+    assert reached[0] < (labels != clean).mean() < reached[1]
+
+
+def test_probabilities_are_not_taken_for_one_hot_labels(folder):
+    assert "If these are the probabilities, they come first" in refused("audit", "probs.npy", "-o", "audit.csv")
 
 
 @pytest.mark.parametrize("options", [[], ["--probs", "few_probs.npy"]])
