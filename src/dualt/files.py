@@ -140,6 +140,12 @@ def atomic_write(path: str | Path, mode: Literal["w", "wb"] = "w") -> Iterator[I
             Path(temporary).unlink(missing_ok=True)
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with atomic_write(path) as stream:
+        stream.write(text)
+
+
 def check_writable_target(path: str | Path) -> None:
     """Refuse an output path whose folder does not exist, or that is a folder or a device itself."""
     path = Path(path)

@@ -57,7 +57,6 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
 
     Parameters
     ----------
-    posterior
     determined
         Whether an expert could always tell the class from the example. True: what disagrees is noise (m = 1). False:
         classes overlap, and m is the likeliest. None, if that is not known: m is the largest that is not rejected

@@ -24,7 +24,6 @@ def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile:
 
     Parameters
     ----------
-    posterior
     anchor, quantile
         How anchors are chosen; see `t_estimator`. The paper's is `"max"`, its released code's `"quantile"`.
     """

@@ -37,7 +37,6 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None) -> Fit:
 
     Parameters
     ----------
-    posterior
     features : (n_samples, n_features), optional
         Of all rows, with or without a label: where neighbours are sought, best from a network trained without labels.
         By default √p, in which the Euclidean distance of two posteriors is Hellinger's.

@@ -45,7 +45,6 @@ def joint(posterior: NoisyPosterior, *, random_state: RandomState = 0) -> Fit:
 
     Parameters
     ----------
-    posterior
     random_state
         Seed or generator of the network's first weights, and of the sample of 20,000 rows (fewer with hundreds of
         classes) that stands for more.

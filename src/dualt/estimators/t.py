@@ -22,7 +22,6 @@ def t_estimator(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quan
 
     Parameters
     ----------
-    posterior
     anchor
         `"max"`, the paper's; or `"quantile"`, the best example below the `quantile` of its column, as in the
         authors' released code (taken on the summary's sample of rows if there are more).

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.files import atomic_write
+from dualt.files import write_text
 from dualt.io.tables import read_records
 from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
@@ -43,8 +43,7 @@ def export_issues(path: str | Path, issues: LabelIssues, tool: str, folder: Path
     for row in issues.listed().to_dict("records"):
         known = {"index": row["index"], "example": row.get("id", ""), "old": row["given"]}
         tasks.append(TOOLS[tool](row, known, folder))
-    with atomic_write(path) as stream:
-        json.dump(tasks, stream, ensure_ascii=False, indent=1)
+    write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1))
 
 
 def label_studio_interface(issues: LabelIssues, *, pictures: bool) -> str:

@@ -78,10 +78,8 @@ def asymmetric(flips: Mapping[Any, Mapping[Any, float]], *, class_names: ClassNa
             transition[row, column] = check_fraction(rate, f"rate of {source!r} → {target!r}", inclusive=True)
             transition[row, row] -= rate
     if transition.min() < -1e-12:
-        row = int(transition.min(axis=1).argmin())
-        raise InputError(
-            f"Expected rates that sum to at most 1, got {1 - transition[row, row]:.6g} for {names[row]!r}."
-        )
+        i = int(transition.min(axis=1).argmin())
+        raise InputError(f"Expected rates that sum to at most 1, got {1 - transition[i, i]:.6g} for {names[i]!r}.")
     return np.clip(transition, 0, 1)
 
 

@@ -122,9 +122,7 @@ def _checkpoints(out: Path, run: RunSpec) -> Path:
     return out / "checkpoints" / run.posterior.identity
 
 
-def _in_parallel(
-    groups: Sequence[Sequence[RunSpec]], out: Path, n_jobs: int, dask: str | None
-) -> Iterator[list[Record]]:
+def _in_parallel(groups: list[list[RunSpec]], out: Path, n_jobs: int, dask: str | None) -> Iterator[list[Record]]:
     """Do the runs of each posterior in a process of their own; yield their records as they arrive."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
