@@ -181,9 +181,8 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     models = [io.open_shards(path, labels, label=label, **options) for path in files]
     blocks, header = models[0]
     names = header if data.classes is None else io.load_class_names(data.classes)
-    moved = [
-        name for name, own in zip(names or (), header or (), strict=False) if name != own and name in (header or ())
-    ]
+    pairs = zip(names or (), header or (), strict=False)
+    moved = [name for name, own in pairs if name != own and name in (header or ())]
     if moved:
         raise InputError(
             f"Expected the class names of {data.classes} in the order of the columns of {data.probs}"

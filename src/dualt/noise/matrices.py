@@ -119,7 +119,7 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
     except ValueError:
         raise InputError(f"Expected noise like 'sym-0.2', 'pair-45', 'random-0.3' or 'clean', got {name!r}.") from None
     if kind not in ("sym", "pair", "random"):
-        raise UnknownNameError("noise", kind, ["sym", "pair", "random", "clean"])
+        raise UnknownNameError("noise", name if kind == "clean" else kind, ["sym", "pair", "random", "clean"])
     rate = rate / 100 if rate > 1 or amount.endswith("%") else rate
     if kind == "random":
         return random_diagonal_dominant(n_classes, rate, random_state)
