@@ -1,7 +1,5 @@
 """Files: all are opened and checked here, and written whole or not at all."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

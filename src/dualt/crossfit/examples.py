@@ -1,7 +1,5 @@
 """Data to learn from as texts, columns and pixels, whatever they come in."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The default with one model: count given labels among examples whose *true* class is clear."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple

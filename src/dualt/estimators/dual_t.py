@@ -1,7 +1,5 @@
 """The dual-T estimator: T = T♣ @ T♠ through an intermediate class, the prediction (Eq. 2)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """HOC: how often neighbours agree in their given labels determines the matrix, without confident examples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from typing import Any

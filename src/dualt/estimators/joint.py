@@ -5,8 +5,6 @@
 with x = log p, standardised.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

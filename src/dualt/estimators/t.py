@@ -1,7 +1,5 @@
 """The T estimator: read each row at the example most surely of its class (Eq. 1)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 

@@ -7,8 +7,6 @@ Each task carries what a review needs: `index`, `example` (its id) and `old` (th
 - Argilla 2: a list of records with suggestions (``Dataset.records.from_json``), answers in ``responses``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -93,9 +91,7 @@ def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, task in enumerate(read_records(path), start=1):
         known = next((part for part in (task.get("data"), task.get("metadata")) if isinstance(part, dict)), task)
         if known.get("index") is None or known.get("old") is None:
-            raise InputError(
-                f"Expected 'index' and 'old' in task {number} of {path}, as `dualt issues --export` writes them."
-            )
+            raise InputError(f"Expected 'index' and 'old' in task {number} of {path}, as `--export` writes them.")
         answers = sorted({*_answers(task)})
         if len(answers) > 1:
             raise InputError(

@@ -1,7 +1,5 @@
 """The clean posterior of rows by the compiled library; `dualt.transition.EarlyPosterior` is its caller and twin."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of the results, and all files that an experiment writes."""
 
-from __future__ import annotations
-
 import textwrap
 from itertools import cycle, product
 from pathlib import Path

@@ -5,8 +5,6 @@ network, although it should vanish when Y' is the noisy label. We count it as th
 weighted with P(Y'=l | Y=i).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Do the runs of a grid that have no record yet: here, in several processes, or on a Dask cluster."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
