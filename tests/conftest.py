@@ -1,4 +1,4 @@
-"""Strategies and data that several tests share."""
+"""Settings of Hypothesis, the order of the tests, and fixtures that several tests share."""
 
 from __future__ import annotations
 

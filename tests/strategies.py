@@ -1,8 +1,9 @@
-"""Hypothesis strategies: matrices, posteriors and labels."""
+"""Matrices, posteriors and labels as Hypothesis strategies, and what tests say about arrays."""
 
 from __future__ import annotations
 
 import dataclasses
+import mmap
 
 import numpy as np
 from hypothesis import strategies as st
@@ -32,6 +33,18 @@ def posteriors(draw, max_rows=120, max_classes=6, dtype=np.float64):
         probs = np.eye(n_classes)[probs.argmax(axis=1)]
     labels = rng.integers(0, n_classes, n_rows)
     return probs.astype(dtype), labels
+
+
+def read_only(values):
+    """Return a copy that cannot be written."""
+    array = np.array(values)
+    array.setflags(write=False)
+    return array
+
+
+def is_mapped(array):
+    """Return whether an array, or what it is a view of, is a file in memory."""
+    return isinstance(array, mmap.mmap) or (array is not None and is_mapped(getattr(array, "base", None)))
 
 
 def same_summary(one, other):

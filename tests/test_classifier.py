@@ -270,7 +270,7 @@ def test_a_review_of_its_issues_is_applied():
     issues = dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_
     row = int(issues.indices[0])
     old, new = noisy[row], issues.class_names[issues.suggested[row]]
-    decision = dualt.issues.Decision(row, str(old), new, 2)
+    decision = dualt.issues.Decision(row, str(old), new, "row 2")
     corrected = dualt.issues.apply_review(noisy, [decision])
     assert np.flatnonzero(corrected != noisy).tolist() == [row]
     assert corrected[row] == new

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import dualt
 from dualt.errors import LabelsError
 from dualt.labels import LabelCoder, as_label_array
+from tests.strategies import read_only
 
 CODES = [1, 0, 2, 1, 2, 0]
 NAMES = ["ant", "bee", "cat"]
@@ -20,12 +21,6 @@ WORDS = [NAMES[code] for code in CODES]
 def encode(labels, n_classes=3, class_names=None):
     array = as_label_array(labels)
     return LabelCoder.for_labels(array, n_classes, class_names).encode(array).tolist()
-
-
-def read_only(values):
-    array = np.array(values)
-    array.setflags(write=False)
-    return array
 
 
 @pytest.mark.parametrize(

@@ -160,14 +160,9 @@ def test_every_estimator_that_needs_no_truth_has_a_class():
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_classes_take_what_the_functions_take(name):
-    function = ESTIMATORS[CLASSES[name].estimator].function
-    assert CLASSES[name]().get_params() == (function.__kwdefaults__ or {})
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_classes_are_thin(name):
+def test_classes_are_thin_and_take_what_the_functions_take(name):
     estimator = CLASSES[name]()
+    assert estimator.get_params() == (ESTIMATORS[estimator.estimator].function.__kwdefaults__ or {})
     assert estimator.fit(PROBS, LABELS, class_names=["a", "b", "c"]) is estimator
     expected = dualt.estimate_transition(PROBS, LABELS, estimator.estimator)
     np.testing.assert_array_equal(estimator.transition_, expected.transition)
@@ -208,7 +203,5 @@ def test_an_absent_extra_is_named(use):
     assert found.stdout == f"{use} needs the extra [train]: pip install 'dualt[train]'\n"
     code = hide + "sys.argv = ['dualt', 'train', 'digits', '-o', 'm']; from dualt.cli import main; main()"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stderr) == (
-        2,
-        "error: dualt train needs the extra [train]: pip install 'dualt[train]'\n",
-    )
+    assert found.returncode == 2
+    assert found.stderr == "error: dualt train needs the extra [train]: pip install 'dualt[train]'\n"

@@ -21,7 +21,7 @@ from dualt.validation import (
     check_transition,
 )
 from tests.bad_input import BAD_INPUT, LABELS, PROBS
-from tests.strategies import posteriors
+from tests.strategies import posteriors, read_only
 
 
 @pytest.mark.parametrize("bad", BAD_INPUT)
@@ -47,12 +47,6 @@ def test_unusable_input_is_refused_in_words(bad):
 def test_objects_that_are_no_table_are_refused(probs, message):
     with pytest.raises(ProbabilitiesError, match=message):
         dualt.estimate_transition(probs, LABELS)
-
-
-def read_only(array):
-    array = np.array(array)
-    array.setflags(write=False)
-    return array
 
 
 @pytest.mark.parametrize(
@@ -253,7 +247,7 @@ def test_what_counts_no_classes_is_refused(value):
 
 def test_n_jobs_is_what_scikit_learn_users_expect(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
-    assert [check_n_jobs(n_jobs) for n_jobs in (None, 1, np.int64(3), -1, -2, -9)] == [1, 1, 3, 4, 3, 1]
+    assert [check_n_jobs(n_jobs) for n_jobs in (None, 1, np.int64(3), -1, -2, -9, 10**6)] == [1, 1, 3, 4, 3, 1, 4]
 
 
 @pytest.mark.parametrize("name", ["determined", "out_of_fold"])

@@ -17,8 +17,6 @@
 Messages say what was expected, what came, where, and what to do about it.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

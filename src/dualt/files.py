@@ -1,7 +1,5 @@
 """Files: all are opened and checked here, and written whole or not at all."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -138,6 +136,12 @@ def atomic_write(path: str | Path, mode: Literal["w", "wb"] = "w") -> Iterator[I
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with atomic_write(path) as stream:
+        stream.write(text)
 
 
 def check_writable_target(path: str | Path) -> None:

@@ -1,7 +1,5 @@
 """One seed, many independent streams: data, noise, initialisation and batches do not disturb each other."""
 
-from __future__ import annotations
-
 import zlib
 from typing import Any, TypeAlias
 

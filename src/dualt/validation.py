@@ -25,6 +25,7 @@ ROW_SUM_TOLERANCE = 0.01255
 _TRANSITION_TOLERANCE = 1e-3
 # A matrix of this many classes takes 0.8 GB; an estimate holds several.
 _MOST_CLASSES = 10_000
+_TABLE = "probabilities of shape (n_samples, n_classes)"
 _BOTH_COLUMNS = " For two classes pass both columns: np.column_stack([1 - p, p])."
 _ONE_CLASS_EACH = (
     " If these are the labels: they come second. If they are predictions: pass probabilities (predict_proba); with hard"
@@ -97,12 +98,11 @@ def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...]
         if pred_probs.dtype.kind == "O":  # pandas' nullable columns
             with suppress(TypeError, ValueError):
                 pred_probs = pred_probs.astype(np.float64)
-    table = as_array(pred_probs, "probabilities of shape (n_samples, n_classes)", ProbabilitiesError)
+    table = as_array(pred_probs, _TABLE, ProbabilitiesError)
     if table.shape == () and table.dtype.kind == "O":
         hint = " Pass its toarray()." if hasattr(pred_probs, "toarray") else ""
         raise ProbabilitiesError(
-            "Expected numeric probabilities of shape (n_samples, n_classes), as an array, a list or a data frame, got"
-            f" {type(pred_probs).__name__}.{hint}"
+            f"Expected numeric {_TABLE}, as an array, a list or a data frame, got {type(pred_probs).__name__}.{hint}"
         )
     check_probability_shape(table)
     return scale_rounded(table), names
@@ -121,9 +121,7 @@ def check_probability_shape(table: NDArray[Any]) -> None:
     if table.ndim != 2:
         whole = table.ndim == 1 and table.size > 0 and bool((table == np.rint(table)).all())
         hint = _ONE_CLASS_EACH if whole else _BOTH_COLUMNS * (table.ndim == 1)
-        raise ProbabilitiesError(
-            f"Expected probabilities of shape (n_samples, n_classes), got shape {table.shape}.{hint}"
-        )
+        raise ProbabilitiesError(f"Expected {_TABLE}, got shape {table.shape}.{hint}")
     if table.shape[0] == 0:  # a Dask array of unknown length has no len
         raise ProbabilitiesError("Expected at least one row of probabilities, got none.")
     if table.shape[1] < 2:

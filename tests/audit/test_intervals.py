@@ -32,13 +32,10 @@ def test_what_nobody_found_may_be_among_the_few_that_are_left(n_samples, n_verif
 
 
 @pytest.mark.parametrize("size", [14, 49, 400])
-def test_a_census_without_errors_has_none(size):
+def test_a_census_leaves_no_doubt(size):
     none = np.zeros((size, 1))
     found = pp.share_intervals((none, none, np.zeros(1)), size)
     assert (found.low[0], found.high[0]) == pytest.approx((0, 0), abs=1e-12)
-
-
-def test_a_census_leaves_no_doubt():
     truth = np.array([1.0, 0, 0, 1])[:, None]
     found = pp.share_intervals((truth, np.full((4, 1), 0.2), np.array([0.2])), 4)
     np.testing.assert_allclose([found.estimate[0], found.low[0], found.high[0]], 0.5, atol=1e-6)

@@ -9,6 +9,7 @@ import pytest
 from dualt.audit import Audit, as_audit, new_sheet, read_audit, read_sheet
 from dualt.errors import FileError, InputError
 from dualt.io import write_table
+from tests.cli.commands import read_rows, write_rows
 
 LABELS = np.array(["cat", "=dog", "cat", "bird", "=dog", "=dog"])
 DRAWN = np.array([4, 0, 3])
@@ -21,17 +22,6 @@ def path(tmp_path):
     return target
 
 
-def edit(path, change):
-    """Rewrite the rows of the file, each as a dictionary."""
-    with path.open(newline="") as stream:
-        rows = [change(row) for row in csv.DictReader(stream)]
-    rows = [row for row in rows if row is not None]
-    with path.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def test_what_is_written_comes_back(path):
     assert path.read_text().splitlines()[0] == "index,id,given,true"
     sheet = read_sheet(path)
@@ -42,7 +32,7 @@ def test_what_is_written_comes_back(path):
 
 
 def test_only_what_was_filled_in_counts_and_sorting_does_no_harm(path):
-    edit(path, lambda row: {**row, "true": "cat" if row["index"] != "3" else ""})
+    write_rows(path, [{**row, "true": "cat" if row["index"] != "3" else ""} for row in read_rows(path)])
     path.write_text("\n".join([*path.read_text().splitlines()[:1], *sorted(path.read_text().splitlines()[1:])]))
     found = read_audit(path)
     assert sorted(found.rows.tolist()) == [0, 4]
@@ -58,7 +48,7 @@ def test_files_of_index_given_true_alone_are_random_samples(tmp_path):
 
 
 def test_a_row_that_was_pasted_twice_counts_once(path):
-    edit(path, lambda row: {**row, "true": "cat"})
+    write_rows(path, [{**row, "true": "cat"} for row in read_rows(path)])
     header, *lines = path.read_text().splitlines()
     unfilled = lines[1].replace(",cat,cat", ",cat,")
     path.write_text("\n".join([header, unfilled, *lines, lines[0]]))
@@ -68,16 +58,9 @@ def test_a_row_that_was_pasted_twice_counts_once(path):
     assert sheet["id"].tolist() == ["e", "a", "d"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda row: {k: v for k, v in row.items() if k != "given"}, "the header index,given,true"),
-    ],
-)
-def test_a_changed_file_is_refused(path, change, message):
-    edit(path, lambda row: {**row, "true": "cat"})
-    edit(path, change)
-    with pytest.raises(InputError, match=message):
+def test_a_file_without_the_given_labels_is_refused(path):
+    write_rows(path, [{"index": row["index"], "true": "cat"} for row in read_rows(path)])
+    with pytest.raises(InputError, match="the header index,given,true"):
         read_audit(path)
 
 

@@ -1,6 +1,8 @@
 """Runs commands as they are typed, and reads and writes the tables that they take."""
 
 import csv
+import json
+import re
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -16,8 +18,8 @@ def run(*arguments, code=0):
 
 
 def refused(*arguments):
-    """Return what a command that is refused says on stderr, in one line."""
-    return " ".join(run(*arguments, code=2).stderr.split())
+    """Return what a command that is refused says on stderr, in one line without the frame around it."""
+    return " ".join(run(*arguments, code=2).stderr.replace("│", " ").split())
 
 
 def read_rows(path):
@@ -31,6 +33,11 @@ def write_rows(path, rows):
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
         writer.writerows(rows)
+
+
+def numbers_of(page):
+    """Return what the script of a page reads: names, matrices, and lists of rows, of which each column is a list."""
+    return json.loads(re.search(r'id="numbers">(.*?)</script>', page, re.DOTALL).group(1))
 
 
 def fill_in(path, true):

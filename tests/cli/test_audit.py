@@ -9,7 +9,7 @@ import pytest
 
 import dualt
 from dualt import noise
-from tests.cli.commands import fill_in, read_rows, run, write_rows
+from tests.cli.commands import fill_in, read_rows, refused, run, write_rows
 
 
 @pytest.fixture
@@ -61,6 +61,23 @@ def test_a_later_batch_keeps_the_truths_and_tells_what_was_reached(folder, optio
     assert "All 180 labels of audit.csv are verified:\n dualt estimate" in done.stdout
 
 
+@pytest.mark.parametrize("gap", [7, 3001], ids=["some missing", "all there"])
+def test_labels_stored_as_floats_are_whole_numbers_in_the_sheet(folder, gap):
+    """A person writes 1, not 1.0: nearly all labels were said to be wrong."""
+    labels, clean = np.load("labels.npy"), np.load("clean.npy")
+    lines = [f"{row},{'' if row % gap == gap - 1 else float(label)}" for row, label in enumerate(labels)]
+    Path("floats.csv").write_text("\n".join(["id,label", *lines]))
+    run("audit", "floats.csv", "-o", "audit.csv", "--size", 200)
+    assert {row["given"] for row in read_rows("audit.csv")} == {"0", "1", "2"}
+    fill_in("audit.csv", clean)
+    reached = json.loads(run("audit", "floats.csv", "-o", "audit.csv", "--more", 5, "--json").stdout)["reached"]
+    assert reached[0] < (labels != clean).mean() < reached[1]
+
+
+def test_probabilities_are_not_taken_for_one_hot_labels(folder):
+    assert "If these are the probabilities, they come first" in refused("audit", "probs.npy", "-o", "audit.csv")
+
+
 @pytest.mark.parametrize("options", [[], ["--probs", "few_probs.npy"]])
 def test_all_of_few_labels_are_drawn(folder, options):
     np.save("few.npy", np.load("labels.npy")[:100])
@@ -103,21 +120,16 @@ def test_an_audit_of_other_labels_is_refused_where_rows_have_none(folder):
     row = int(read_rows("audit.csv")[0]["index"])
     labels[row] = next(label for label in labels if label not in ("", labels[row]))
     Path("table.csv").write_text("\n".join(["id,label", *(f"r{row},{label}" for row, label in enumerate(labels))]))
-    refused = run(*asked, code=2)
-    assert f"in row {row}" in refused.output or "it is for other labels" in " ".join(refused.output.split())
+    message = refused(*asked)
+    assert f"in row {row}" in message or "it is for other labels" in message
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (["--more", 5], "new.csv"),
-        (["--probs", "prob.npy"], "No such file: prob.npy"),
-        (["--size", 0], "--size"),
-    ],
+    [(["--more", 5], "new.csv"), (["--probs", "prob.npy"], "No such file: prob.npy"), (["--size", 0], "--size")],
 )
 def test_wrong_use_of_audit_writes_nothing(folder, options, message):
-    result = run("audit", "labels.npy", "-o", "new.csv", *options, code=2)
-    assert message in result.output
+    assert message in refused("audit", "labels.npy", "-o", "new.csv", *options)
     assert not (folder / "new.csv").exists()
 
 
@@ -131,8 +143,7 @@ def test_an_audit_of_another_file_is_refused(folder):
         ["issues", "probs.npy", "other.npy", "--verified", "audit.csv", "-o", "t.json"],
         ["audit", "other.npy", "--more", 10, "-o", "audit.csv"],
     ):
-        result = run(*command, code=2)
-        assert "drawn from" in result.output
+        assert "drawn from" in refused(*command)
     assert not (folder / "t.json").exists()
     assert Path("audit.csv").read_text() == kept
 

@@ -1,15 +1,13 @@
 """`dualt issues`, `--report` and `dualt apply-review`, typed as a user would."""
 
-import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dualt import noise
-from tests.cli.commands import run
+from tests.cli.commands import fill_in, numbers_of, read_rows, refused, run
 
 NAMES = ["ant", "=cmd|' /C calc'!A0", "cat"]
 
@@ -32,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_issues_are_written_ranked_and_guarded(folder):
     result = run("issues", "probs.npy", "labels.npy", "--classes", "names.txt", "-o", "issues.csv")
-    rows = list(csv.DictReader((folder / "issues.csv").read_text().splitlines()))
+    rows = read_rows("issues.csv")
     assert list(rows[0]) == ["index", "given", "suggested", "probability_right", "suggested_probability", "group"]
     wrong = np.flatnonzero(np.load("labels.npy") != np.load("clean.npy"))
     assert {int(row["index"]) for row in rows} == set(wrong)
@@ -46,10 +44,7 @@ def test_the_options_of_estimate_choose_the_matrix(folder):
     """`--estimator`, `--set` and `--verified` mean what they mean to `dualt estimate`, whose matrix gives the count."""
     np.save("mixed.npy", np.load("probs.npy") * 0.9 + np.random.default_rng(1).dirichlet(np.ones(3), 300) * 0.1)
     run("audit", "labels.npy", "--size", "60", "-o", "audit.csv")
-    rows = list(csv.DictReader((folder / "audit.csv").read_text().splitlines()))
-    clean = np.load("clean.npy")
-    lines = [f"{row['index']},{row['given']},{clean[int(row['index'])]}" for row in rows]
-    (folder / "audit.csv").write_text("\n".join(["index,given,true", *lines]))
+    fill_in("audit.csv", np.load("clean.npy"))
     counts = set()
     for options in ([], ["-e", "t", "--set", "anchor=quantile"], ["--verified", "audit.csv"]):
         run("estimate", "mixed.npy", "labels.npy", "-o", "t.json", *options)
@@ -80,10 +75,7 @@ def test_a_cluster_reads_the_files(folder):
         (["issues", "probs.npy", "labels.npy", "--top", "3", "--threshold", "0.5"], "got both"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "absent"], "absent"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "empty"], "empty"),
-        (
-            ["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--text", "names.txt"],
-            "Expected a table",
-        ),
+        (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--text", "names.txt"], "Expected a table"),
         (["issues", "probs.npy", "labels.npy", "-o", "nowhere/i.csv"], "does not exist"),
         (["apply-review", "labels.npy", "other.csv", "-o", "out/c.npy"], "got '7'"),
         (["apply-review", "labels.npy", "probs.npy", "-o", "out/c.npy"], "probs.npy"),
@@ -114,8 +106,7 @@ def test_labels_that_a_review_kept_are_not_flagged_again(folder):
     review_of(folder / "review.csv", labels, decisions)
     result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "--report", "r.html", "--json")
     assert [row["index"] for row in json.loads(result.output)["issues"]] == [row for row in before if row != kept]
-    numbers = json.loads((folder / "r.html").read_text().split('id="numbers">')[1].split("</script>")[0])
-    (rows,) = numbers["lists"]
+    (rows,) = numbers_of((folder / "r.html").read_text())["lists"]
     assert {rows["index"][place]: code for place, code in rows["known"]} == dict(decisions)
     # Once the review is applied, its new labels are kept labels too.
     labels[changed] = (labels[changed] + 1) % 3
@@ -126,15 +117,13 @@ def test_labels_that_a_review_kept_are_not_flagged_again(folder):
 
 def test_a_page_finds_what_was_reviewed_by_its_id_where_rows_have_moved(folder):
     labels, probs = np.load("labels.npy"), np.load("probs.npy")
-    rows = pd.DataFrame(probs, columns=["p_0", "p_1", "p_2"]).assign(
-        id=[f"id-{row}" for row in range(300)], label=labels
-    )
+    rows = pd.DataFrame(probs, columns=["p_0", "p_1", "p_2"])
+    rows = rows.assign(id=[f"id-{row}" for row in range(300)], label=labels)
     rows[::-1].to_csv("moved.csv", index=False)
     review_of(folder / "review.csv", labels, [(4, (labels[4] + 1) % 3), (5, labels[5])])
     options = ("--label", "label", "--id", "id", "--probs", "p_*", "--reviewed", "review.csv", "--report", "r.html")
     run("issues", "moved.csv", *options)
-    numbers = json.loads((folder / "r.html").read_text().split('id="numbers">')[1].split("</script>")[0])
-    (shown,) = numbers["lists"]
+    (shown,) = numbers_of((folder / "r.html").read_text())["lists"]
     known = {shown["ids"][place]: code for place, code in shown["known"]}
     assert known == {"id-4": (labels[4] + 1) % 3, "id-5": labels[5]}
 
@@ -142,8 +131,8 @@ def test_a_page_finds_what_was_reviewed_by_its_id_where_rows_have_moved(folder):
 def test_a_review_of_other_labels_is_refused(folder):
     labels = np.load("labels.npy")
     review_of(folder / "review.csv", (labels + 1) % 3, [(4, (labels[4] + 2) % 3)])
-    result = run("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "-o", "issues.csv", code=2)
-    assert "made for other labels" in result.output
+    message = refused("issues", "probs.npy", "labels.npy", "--reviewed", "review.csv", "-o", "issues.csv")
+    assert "made for other labels" in message
     assert not (folder / "issues.csv").exists()
 
 
@@ -190,10 +179,7 @@ def test_a_given_matrix_is_taken_at_its_word(clear):
 def test_labels_without_a_likelier_class_are_doubtful(clear):
     """Of unsure examples, a label may be more probably wrong than others and yet the likeliest."""
     text = shown("issues", "--transition", "matrix.npy", "--top", "60", "-o", "issues.csv")
-    with Path("issues.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    n_doubtful = sum(row["given"] == row["suggested"] for row in rows)
-    assert n_doubtful == 20
+    assert sum(row["given"] == row["suggested"] for row in read_rows("issues.csv")) == 20
     said = "labels are flagged: for 40 another class is likelier; 20 are doubtful, with no clear alternative."
     assert f"60 of 200 {said}" in text
     least = shown("issues", "--transition", "matrix.npy", "--top", "1")

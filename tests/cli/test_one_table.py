@@ -1,6 +1,5 @@
 """One table in: labels, ids, texts and probabilities are columns of it, and row numbers are those of the file."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cli.commands import run
+from tests.cli.commands import read_rows, run
 
 NAMES = ["cat", "dog", "owl"]
 
@@ -24,15 +23,9 @@ def table(tmp_path, monkeypatch):
     labels[rng.random(300) < 0.05] = None
     labels[0] = None
     probs = np.eye(3)[clean] * 0.8 + rng.dirichlet(np.ones(3), 300) * 0.2
-    frame = pd.DataFrame(
-        {
-            "sku": [f"s{i // 2:03}" for i in range(300)],
-            "title": [f'text, "{i}"\n🦊' for i in range(300)],
-            "label": labels,
-        }
-    )
-    for column, name in enumerate(NAMES):
-        frame[f"p_{name}"] = probs[:, column]
+    titles = [f'text, "{i}"\n🦊' for i in range(300)]
+    frame = pd.DataFrame({"sku": [f"s{i // 2:03}" for i in range(300)], "title": titles, "label": labels})
+    frame[[f"p_{name}" for name in NAMES]] = probs
     frame["price"] = rng.random(300)
     frame.attrs["wrong"] = [i for i in range(300) if labels[i] is not None and given[i] != clean[i]]
     return frame
@@ -65,9 +58,7 @@ def test_issues_of_one_table(tmp_path, table, name):
     for row in found["issues"]:
         at = row["index"]
         assert (row["given"], row["id"], row["text"]) == tuple(table.loc[at, ["label", "sku", "title"]])
-    with (tmp_path / "issues.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [(int(row["index"]), row["id"], row["text"]) for row in rows] == [
+    assert [(int(row["index"]), row["id"], row["text"]) for row in read_rows("issues.csv")] == [
         (row["index"], row["id"], row["text"]) for row in found["issues"]
     ]
     assert found["issues"][0]["text"].splitlines()[0].replace('"', '\\"') in (tmp_path / "page.html").read_text()

@@ -10,7 +10,7 @@ from PIL import Image
 
 from dualt import find_label_issues
 from dualt.crossfit import cross_fit
-from tests.cli.commands import refused, run
+from tests.cli.commands import numbers_of, refused, run
 
 WORDS = {"animals, small": ["fox", "hen", "owl"], 'the "sea"': ["ship", "wave", "salt"], "café ☕": ["cup", "milk"]}
 
@@ -217,10 +217,6 @@ def test_the_probabilities_of_several_models(tmp_path, monkeypatch):
     assert "same order in in/p1.csv and in/p0.csv" in refused("issues", "in/p0.csv,in/p1.csv", *options)
 
 
-def numbers(page):
-    return json.loads(Path(page).read_text(encoding="utf-8").split('id="numbers">')[1].split("</script>")[0])
-
-
 def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_written(table):
     table["label"] = table["label"].where(table.index % 9 != 0, table["label"].str.upper() + " ")
     table.loc[[7, 8], "label"] = "n/a"
@@ -234,7 +230,7 @@ def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_
     assert result.stderr.index("differ only") < result.stderr.index("not trained on"), "before anything is estimated"
     found = json.loads(run(*options, "--merge-labels", "--report", "page.html", "--top=40", "-o", "i.csv").stdout)
     assert found["class_names"] == sorted(WORDS)
-    (rows,) = numbers("page.html")["lists"]
+    (rows,) = numbers_of(Path("page.html").read_text(encoding="utf-8"))["lists"]
     assert rows["old"] == [table["label"][row] for row in rows["index"]]
     issues = pd.read_csv("i.csv", dtype=str, keep_default_na=False)
     assert issues["given"].tolist() == rows["old"]
@@ -247,11 +243,12 @@ def test_the_page_shows_the_columns_that_were_learned_from_or_asked_for(table):
     said = run(*options, "--report", "page.html").stdout
     command = "dualt apply-review data.csv suspects-review.csv --label label --id sku -o data-corrected.csv"
     assert command in said
-    assert command in Path("page.html").read_text(encoding="utf-8")
-    assert "<title>Labels of data.csv</title>" in Path("page.html").read_text(encoding="utf-8")
-    (rows,) = numbers("page.html")["lists"]
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert command in page
+    assert "<title>Labels of data.csv</title>" in page
+    (rows,) = numbers_of(page)["lists"]
     assert rows["fields"] == ["x_1", "x_2"]
     assert [cells[1] for cells in rows["cells"]] == [table["x_2"][row] for row in rows["index"]]
     assert all(one != other for one, other in zip(rows["given"], rows["suggested"], strict=True))
     run(*options, "--report", "page.html", "--show", "user, title")
-    assert numbers("page.html")["lists"][0]["fields"] == ["user", "title"]
+    assert numbers_of(Path("page.html").read_text(encoding="utf-8"))["lists"][0]["fields"] == ["user", "title"]

@@ -64,7 +64,7 @@ def test_other_matrices_and_methods(tmp_path):
 
 
 def test_the_grid_can_be_cut_and_widened(tmp_path):
-    sets = ("seeds=1", "sizes=[80]", "noise=sym-30", "estimators=t,dual-t,oracle")
+    sets = ("seeds=1", "sizes=[80]", "noise=sym-30", "estimators=t,dual-t,oracle", "datasets=['synthetic']")
     result = run("figure2 --json", tmp_path, *sets)
     assert result.stderr == ""
     (answer,) = json.loads(result.stdout)

@@ -362,11 +362,7 @@ def tickets(path, n, seed, label=True):
 
 @pytest.mark.parametrize(
     ("learned", "least"),
-    [
-        ("--text words", 0.95),
-        ("--text words --features colour,income", 0.95),
-        ("", 0.75),
-    ],
+    [("--text words", 0.95), ("--text words --features colour,income", 0.95), ("", 0.75)],
     ids=["text", "both", "table"],
 )
 def test_a_table_with_texts_categories_and_blanks(tmp_path, learned, least):

@@ -80,7 +80,4 @@ def test_a_resample_has_as_many_labels_and_the_same_mean():
     assert all(one.sum() == 200 for one in drawn)
     np.testing.assert_allclose(np.mean(drawn, axis=0), counts, atol=1)
     np.testing.assert_allclose(np.var(drawn, axis=0), counts * (1 - counts / 200), rtol=0.2)
-
-
-def test_counts_that_round_to_none_are_resampled_to_none():
-    np.testing.assert_array_equal(resample_counts(np.zeros((3, 3)), np.random.default_rng(0)), np.zeros((3, 3)))
+    assert not resample_counts(np.zeros((3, 3)), rng).any()

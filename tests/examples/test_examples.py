@@ -46,16 +46,10 @@ def test_every_example_is_here():
 SHOWN = {
     "text_classification": (r"plain ([\d.]+)%, noise-aware ([\d.]+)%", lambda plain, robust: robust > plain),
     "pytorch_loop": (r"CrossEntropyLoss: ([\d.]+)%.*\n.*ForwardLoss: ([\d.]+)%", lambda ce, forward: forward > ce + 5),
-    "review_labels": (
-        r"(\d+) of 1,797 .* after a review of 100 of them (\d+)",
-        lambda wrong, left: left < wrong - 50,
-    ),
+    "review_labels": (r"(\d+) of 1,797 .* after a review of 100 of them (\d+)", lambda wrong, left: left < wrong - 50),
     "own_estimator": (r"margin-count .* off by ([\d.]+) .*\nspade .* off by ([\d.]+)", lambda own, spade: own < spade),
     "own_method": (r"^ce: ([\d.]+)%.*\nown-gce: ([\d.]+)%", lambda ce, gce: gce > ce > 70),
-    "dask_cluster": (
-        r"([\d.]+)% of 200,000 .* off by ([\d.]+)",
-        lambda rate, off: 24 < rate < 26 and off < 0.05,
-    ),
+    "dask_cluster": (r"([\d.]+)% of 200,000 .* off by ([\d.]+)", lambda rate, off: 24 < rate < 26 and off < 0.05),
 }
 
 

@@ -1,4 +1,4 @@
-"""`dualt estimate`, `issues` and `report` when the process, the disk or the clock fails them."""
+"""`dualt estimate` and `issues`, with its page, when the process, the disk or the clock fails them."""
 
 import json
 import signal

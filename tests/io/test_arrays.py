@@ -1,7 +1,6 @@
 """`.npy` and `.npz`: mapped, checked, never unpickled."""
 
 import io
-import mmap
 import os
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 from dualt.errors import FileError
 from dualt.io.load import load_array, open_npz
+from tests.strategies import is_mapped
 
 ARRAY = np.arange(12.0).reshape(4, 3)
 
@@ -27,10 +27,6 @@ def saved(array, **options):
     stream = io.BytesIO()
     np.save(stream, array, **options)
     return stream.getvalue()
-
-
-def is_mapped(array):
-    return isinstance(array, mmap.mmap) or (array is not None and is_mapped(getattr(array, "base", None)))
 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f8", "i8", "u1", "?", "<U5"])

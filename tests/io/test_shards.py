@@ -1,7 +1,6 @@
 """Shards are one data set: the same as the whole file, or an error that names the file; parsed once."""
 
 import json
-import mmap
 import pickle
 import re
 import tracemalloc
@@ -12,17 +11,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import dualt
 from dualt import files
-from dualt.cli import app
 from dualt.errors import DualtError, FileError, InputError, LabelsError, ProbabilitiesError, UnknownNameError
 from dualt.estimators import estimate_posterior
 from dualt.io import find_shards, is_sharded, open_shards, shards, table_columns, write_table
 from dualt.issues import find_posterior_issues
 from dualt.rows import NoisyPosterior
-from tests.strategies import same_summary
+from tests.cli.commands import refused, run
+from tests.strategies import is_mapped, same_summary
 
 NAMES = ("ant", "bee", "cat")
 
@@ -46,15 +44,9 @@ def write_npy(folder, probs, labels, limits=(3, 10, 11, 260)):
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_texts_where_probabilities_should_be_point_to_what_to_name(tmp_path, kind):
     frame = pd.DataFrame({"ticket": ["T-0", "T-1"], "text": ["a b", "c"], "queue": ["x", "y"]})
-    path = tmp_path / f"t.{kind}"
-    if kind == "parquet":
-        frame.to_parquet(path)
-    elif kind == "jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    else:
-        frame.to_csv(path, index=False)
+    write_table(tmp_path / f"t.{kind}", frame)
     with pytest.raises(InputError, match=r"'ticket'.*--probs.*--text or --features"):
-        open_shards(path, label="queue")
+        open_shards(tmp_path / f"t.{kind}", label="queue")
 
 
 def test_ids_that_the_probabilities_do_not_have_leave_their_first_row_alone(tmp_path):
@@ -66,10 +58,6 @@ def test_ids_that_the_probabilities_do_not_have_leave_their_first_row_alone(tmp_
 
 def estimate(opened, **options):
     return estimate_posterior(NoisyPosterior.from_blocks(opened[0], opened[1]), **options)
-
-
-def is_mapped(array):
-    return isinstance(array, mmap.mmap) or (array is not None and is_mapped(getattr(array, "base", None)))
 
 
 def assert_is_whole(opened, probs, labels, class_names=None):
@@ -374,12 +362,12 @@ def test_a_large_table_read_in_parts_is_the_whole(tmp_path, whole, kind, names, 
 def test_commands_read_a_large_table_in_parts(tmp_path, whole, kind, monkeypatch):
     frame = pd.DataFrame(whole[0], columns=NAMES).assign(given=np.array(NAMES)[whole[1]], id=range(1000, 1500))
     write_table(tmp_path / f"large.{kind}", frame)
-    command = ["issues", str(tmp_path / f"large.{kind}"), "--label", "given", "--id", "id", "--json"]
-    kept = CliRunner().invoke(app, command)
+    command = ["issues", tmp_path / f"large.{kind}", "--label", "given", "--id", "id", "--json"]
+    kept = run(*command)
     monkeypatch.setattr(table_columns, "LARGE_TABLES", 0)
     monkeypatch.setattr(table_columns, "_PART_CELLS", 5 * 23)
     monkeypatch.setattr(table_columns, "open_table", None)
-    assert CliRunner().invoke(app, command).stdout == kept.stdout
+    assert run(*command).stdout == kept.stdout
     assert json.loads(kept.stdout)["issues"][0]["id"][0] == "1"
 
 
@@ -406,9 +394,8 @@ def test_one_npz_has_both(tmp_path, whole):
 @pytest.mark.parametrize("command", ["estimate", "issues"])
 def test_a_command_opens_a_table_at_most_three_times(tmp_path, whole, kind, command, opened_tables):
     write_tables(tmp_path, whole, kind, 1)
-    report = ["--report", str(tmp_path / "r.html")] if command == "issues" else []
-    ran = CliRunner().invoke(app, [command, str(tmp_path / f"0.{kind}"), "--label", "given", "--json", *report])
-    assert ran.exit_code == 0, ran.output
+    report = ["--report", tmp_path / "r.html"] if command == "issues" else []
+    run(command, tmp_path / f"0.{kind}", "--label", "given", "--json", *report)
     assert len(opened_tables) <= 3
 
 
@@ -426,10 +413,9 @@ def test_a_quote_that_is_never_closed_is_refused_by_every_command(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text('id,text,label\n1,"abc,a\n2,def,b\n3,x,a\n')
     (tmp_path / "r.csv").write_text("index,old,new\n0,a,b\n")
-    ran = CliRunner().invoke(app, arguments)
-    assert ran.exit_code == 2
-    assert "t.csv" in ran.stderr
-    assert "never closed" in ran.stderr
+    message = refused(*arguments)
+    assert "t.csv" in message
+    assert "never closed" in message
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "t.csv"]
 
 

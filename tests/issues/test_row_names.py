@@ -1,20 +1,18 @@
 """Files and pages call rows what the data frame calls them: a review finds its way back to the table."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import dualt
-from dualt.cli import app
 from dualt.errors import LabelsError
 from dualt.issues import apply_review, read_review
 from dualt.report import render_report
+from tests.cli.commands import numbers_of, run
 
 NAMES = ["cat", "dog", "fox"]
 UNLABELLED = [0, 5, 17, 199]
@@ -36,16 +34,13 @@ def table(tmp_path, monkeypatch):
     return frame
 
 
-def lists_of(issues, **options):
-    page = render_report(issues.transition_estimate, issues, **options)
-    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
-    content = json.loads(found.group(1))
-    return content["lists"][0]
+def shown_of(issues, **options):
+    return numbers_of(render_report(issues.transition_estimate, issues, **options))["lists"][0]
 
 
 def write_review(issues, path="review.csv"):
     """Write what the page's button downloads once every suggestion is taken."""
-    shown = lists_of(issues)
+    shown = shown_of(issues)
     ids = shown["ids"] or [""] * len(shown["index"])
     names = np.array(issues.class_names)
     columns = {"index": shown["index"], "id": ids, "old": names[shown["given"]], "new": names[shown["suggested"]]}
@@ -64,13 +59,11 @@ def test_from_a_table_with_missing_labels_to_the_corrected_one(table, order):
     assert issues.to_frame()["suggested"].loc[saved.index].tolist() == saved["suggested"].tolist()
     assert [row["index"] for row in json.loads(Path("issues.json").read_text())["issues"]] == saved.index.tolist()
     assert [row["index"] for row in issues.to_dict()["issues"]] == saved.index.tolist()
-    shown = lists_of(issues)
+    shown = shown_of(issues)
     assert shown["index"] == saved.index.tolist()
     assert [NAMES[code] for code in shown["given"]] == saved["given"].tolist()
     write_review(issues)
-    arguments = ["apply-review", "data.csv", "review.csv", "--label", "label", "-o", "corrected.csv"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+    run("apply-review", "data.csv", "review.csv", "--label", "label", "-o", "corrected.csv")
     # A doubtful label keeps its class in the table; the page offers the second-likeliest.
     review = pd.read_csv("review.csv").set_index("index")["new"]
     doubtful = saved["suggested"] == saved["given"]
@@ -94,7 +87,7 @@ def test_a_review_is_put_into_the_series_it_was_made_for(table):
     with pytest.raises(LabelsError, match=r"example 17 .* 'no such row'"):
         apply_review(labels, [replace(decisions[0], index=17)])
     numbers = [decision.index for decision in decisions[:3]]
-    shown = lists_of(issues.rethreshold(top=1), reviewed=dict.fromkeys(numbers, "fox"))
+    shown = shown_of(issues.rethreshold(top=1), reviewed=dict.fromkeys(numbers, "fox"))
     assert {shown["index"][place] for place, _ in shown["known"]} == {*numbers}
 
 
@@ -105,4 +98,4 @@ def test_an_index_of_names_is_a_column_of_ids(table):
     saved = pd.read_csv("issues.csv")
     assert frame["label"].loc[saved["id"]].tolist() == saved["given"].tolist()
     assert saved["index"].tolist() == issues.indices.tolist()
-    assert lists_of(issues)["ids"] == saved["id"].tolist()
+    assert shown_of(issues)["ids"] == saved["id"].tolist()

@@ -60,8 +60,7 @@ def test_from_a_raw_csv_to_the_corrected_one(tmp_path, monkeypatch, dialect):
     wrong = [sum(row[2] not in ("", true) for row, true in zip(t[1:], truth, strict=True)) for t in (rows, corrected)]
     assert wrong[1] < 0.25 * wrong[0]
     assert Path("raw.csv").read_bytes() == before
-    stranger = CliRunner().invoke(app, ["apply-review", "corrected.csv", "review.csv", *columns, "-o", "again.csv"])
-    assert stranger.exit_code == 2, "a review is applied to what was reviewed, once"
+    run("apply-review", "corrected.csv", "review.csv", *columns, "-o", "again.csv", code=2)  # it is applied once
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -138,7 +137,7 @@ def test_no_command_loses_what_the_user_had(tmp_path_factory, rows, dialect, dat
                 ["audit", *given_table, "--probs", "p_*", "-o", target, "--size", "2"],
                 ["audit", *given_table, "--more", "1", "-o", target],
                 ["issues", *given_table, "--probs", "p_*", "--export", "label-studio", "-o", target],
-                ["issues", *given_table, "--probs", "p_*", "--export", "hf", "-o", target],
+                ["issues", *given_table, "--probs", "p_*", "--export", "argilla", "-o", target],
                 ["issues", *given_table, "--features", "p_*", "-o", target],
                 ["probs", *given_table, "--features", "p_*", "--folds", "2", "-o", target],
                 ["issues", *given_table, "--probs", "p_*", "--reviewed", folder / "review.csv", "--report", target],

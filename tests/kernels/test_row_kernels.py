@@ -166,14 +166,8 @@ def test_the_estimate_is_the_same_without_the_library():
         "estimate = dualt.estimate_transition(probs, labels);"
         "print(dualt.kernels.library is None, *estimate.transition.ravel().tolist())"
     )
-
-    def run(**environment):
-        command, environment = [sys.executable, "-c", code], {**os.environ, **environment}
-        found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
-        return found[0], np.array(found[1:], float)
-
-    (is_off, one), (was_off, other) = run(DUALT_KERNELS="0"), run()
-    np.testing.assert_allclose(one, other, atol=1e-6)
+    (is_off, *one), (was_off, *other) = (run_python(code, **off).stdout.split() for off in ({"DUALT_KERNELS": "0"}, {}))
+    np.testing.assert_allclose(np.array(one, float), np.array(other, float), atol=1e-6)
     assert (is_off, was_off) == ("True", str(kernels.library is None))
 
 

@@ -29,7 +29,7 @@ for number in range(400):
     probs = rng.dirichlet(np.full(n_classes, spread), n_rows).astype(dtype)
     if number % 3 == 0:
         probs[rng.integers(n_rows), rng.integers(n_classes)] = rng.choice([-1, np.nan, np.inf, -0.0])
-    labels, coder = rng.integers(n_classes, size=n_rows), LabelCoder(tuple(map(str, range(n_classes))), False)
+    labels, coder = rng.integers(n_classes, size=n_rows), LabelCoder(tuple(map(str, range(n_classes))))
     try:
         summarize(probs, labels, coder)
     except InputError:

@@ -15,7 +15,7 @@ from dualt.nn.recipe import Recipe
 
 NAMES = {field.name for field in fields(TrainingConfig)}
 # Options of the command that are not settings of a run.
-OF_THE_DATA = {"merge_labels", "data", "folder", "label", "id_column", "text", "features", "size", "data_dir", "noise"}
+OF_THE_DATA = {"merge_labels", "data", "folder", "label", "id_column", "text", "features", "size", "noise"}
 OF_LEARNING = {"group", "quick"}  # as in the other commands that learn from raw data
 OF_THE_COMMAND = {"settings", "resume", "overwrite", "as_json", "network"}
 

@@ -54,8 +54,9 @@ def test_names_are_shares_or_per_cent():
 
 
 def test_unknown_names_suggest_the_nearest():
-    with pytest.raises(UnknownNameError, match="Did you mean 'pair'"):
-        noise.from_name("pairs-0.2", 3)
+    for name, said in {"pairs-0.2": "Did you mean 'pair'", "clean-0.2": r"'clean-0.2'\. Did you mean 'clean'"}.items():
+        with pytest.raises(UnknownNameError, match=said):
+            noise.from_name(name, 3)
     with pytest.raises(InputError, match="got 'sym'"):
         noise.from_name("sym", 3)
 

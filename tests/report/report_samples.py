@@ -44,10 +44,7 @@ class SampleEstimate:
         self.fit = SimpleNamespace(rate_interval=(0.19, 0.212), support=None)
         self.doubt = None
         self.audit = None
-        self.diagnostics = SimpleNamespace(
-            agreement=self.agreement,
-            condition_number=self.condition_number,
-        )
+        self.diagnostics = SimpleNamespace(agreement=self.agreement, condition_number=self.condition_number)
 
     def confidence_interval(self, level):
         return np.maximum(0, self.transition - 0.01), np.minimum(1, self.transition + 0.0125)

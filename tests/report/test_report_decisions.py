@@ -1,7 +1,6 @@
 """Decisions on the page: by which keys, about which examples, and where they are found again."""
 
 import csv
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +23,7 @@ from report_samples import (
 from dualt.errors import InputError
 from dualt.issues.review import read_review
 from dualt.report import render_report
+from tests.cli.commands import numbers_of
 
 pytestmark = pytest.mark.browser
 NUMBERS = [str(i) for i in range(14)]
@@ -190,8 +190,7 @@ def test_a_word_of_ones_own_outdoes_the_earlier_review_and_undo_brings_it_back(o
 
 
 @pytest.mark.parametrize(
-    ("reviewed", "message"),
-    [({0: "no class"}, "a class as the reviewed label"), ({10_000: "1"}, "among")],
+    ("reviewed", "message"), [({0: "no class"}, "a class as the reviewed label"), ({10_000: "1"}, "among")]
 )
 def test_a_review_of_other_examples_is_refused(reviewed, message):
     with pytest.raises(InputError, match=message):
@@ -201,7 +200,7 @@ def test_a_review_of_other_examples_is_refused(reviewed, message):
 def test_reviewed_rows_are_listed_last():
     issues = sample_issues(2)
     page = render_report(None, issues, reviewed={0: "1", 1: "1"})
-    assert json.loads(page.split('id="numbers">')[1].split("</script>")[0])["lists"][0]["index"] == [0, 3, 1]
+    assert numbers_of(page)["lists"][0]["index"] == [0, 3, 1]
 
 
 @pytest.mark.parametrize(("wanted", "found"), [("SKU-6", 6), ("text of example 27", 27), ("33", 33)])

@@ -1,6 +1,5 @@
 """The page says what the estimate and its issues say."""
 
-import json
 import re
 
 import numpy as np
@@ -11,6 +10,7 @@ from dualt.issues import find_label_issues
 from dualt.noise import corrupt, pair
 from dualt.report import render_report, write_report
 from dualt.results.claims import headline, percent
+from tests.cli.commands import numbers_of
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +26,10 @@ def estimate(noisy):
     return estimate_transition(*noisy, estimator="spade")
 
 
-def numbers(page):
-    """Return what the page's script reads."""
-    return json.loads(re.search('<script type="application/json" id="numbers">(.*)</script>', page).group(1))
-
-
 def test_a_page_repeats_what_the_estimate_says(noisy):
     estimate = estimate_transition(*noisy, estimator="spade", class_names=["a", "b", "c"])
     page = render_report(estimate, level=0.9)
-    found = numbers(page)
+    found = numbers_of(page)
     assert (found["names"], found["level"], found["lists"]) == (["a", "b", "c"], 0.9, [])
     low, high = estimate.confidence_interval(0.9)
     for name, values in {"value": estimate.transition, "low": low, "high": high}.items():
@@ -54,7 +49,7 @@ def test_expected_pairs_add_up_to_the_wrong_labels(estimate):
 def test_the_flagged_labels_are_listed_most_suspect_first(noisy, estimate):
     issues = find_label_issues(*noisy, estimate)
     page = render_report(estimate, issues, texts=[f"text {i}" for i in range(600)])
-    (rows,) = numbers(page)["lists"]
+    (rows,) = numbers_of(page)["lists"]
     wrong = issues.probably_wrong[issues.indices]
     assert rows["index"] == [*issues.indices[wrong], *issues.indices[~wrong]]
     assert rows["doubtful"] == sorted(~wrong)
@@ -69,7 +64,7 @@ def test_a_matrix_of_the_users_own_needs_no_estimate(noisy):
     assert f"About {issues.expected_count:,.0f} of 600 labels are wrong" in page
     assert "a given matrix" in page
     assert "at 95% confidence" not in page
-    assert numbers(page)["matrix"]["low"] is None
+    assert numbers_of(page)["matrix"]["low"] is None
 
 
 def test_issues_write_their_own_page(noisy, estimate, tmp_path):

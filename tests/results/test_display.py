@@ -81,11 +81,10 @@ def test_an_estimate_draws_itself_into_axes_of_ones_own():
 
 
 def test_an_absent_extra_is_named():
-    module, use = "matplotlib", "estimate.plot()"
     code = (
-        f"import sys; sys.modules['{module}'] = None; import dualt\n"
+        "import sys; sys.modules['matplotlib'] = None; import dualt\n"
         "estimate = dualt.estimate_transition([[.9, .1], [.2, .8]], [0, 1])\n"
-        f"try: {use}\nexcept dualt.errors.MissingExtraError as error: print(error)"
+        "try: estimate.plot()\nexcept dualt.errors.MissingExtraError as error: print(error)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.startswith("Drawing a transition matrix needs the extra")

@@ -18,7 +18,6 @@ from dualt.estimators import ESTIMATORS, estimate_posterior, estimate_verified
 from dualt.issues import find_posterior_issues
 from dualt.labels import LabelCoder
 from dualt.rows import NoisyPosterior, as_posterior
-from dualt.rows.chunks import surest
 from dualt.rows.posterior import Block
 from dualt.transition import chunk_rows
 from tests.strategies import same_summary
@@ -103,9 +102,7 @@ def test_threads_change_nothing_for_arrays(monkeypatch):
     told = []
     _ = as_posterior(probs, labels, n_jobs=2, on_progress=lambda done, _: told.append(done)).summary
     assert told == [60_000, 120_000]
-    same_estimate(
-        dualt.estimate_transition(probs, labels, n_jobs=2), dualt.estimate_transition(probs, labels, n_jobs=1)
-    )
+    same_estimate(*(dualt.estimate_transition(probs, labels, n_jobs=n_jobs) for n_jobs in (2, 1)))
     issues, alone = (dualt.find_label_issues(probs, labels, estimator="dual-t", n_jobs=n_jobs) for n_jobs in (2, 1))
     np.testing.assert_array_equal(issues.probability_right, alone.probability_right)
 
@@ -204,9 +201,7 @@ def test_blocks_of_other_types_and_unusable_numbers_of_threads():
 def test_progress_tells_the_rows_of_every_pass():
     probs, labels = sample(100, 2)
     told = []
-    posterior = NoisyPosterior.from_blocks(
-        cut(probs, labels, [40]), on_progress=lambda done, total: told.append((done, total))
-    )
+    posterior = NoisyPosterior.from_blocks(cut(probs, labels, [40]), on_progress=lambda *shown: told.append(shown))
     _ = posterior.summary
     assert told == [(40, 100), (100, 100)]
     list(posterior.chunks())
@@ -221,7 +216,3 @@ def test_every_probability_in_half_precision_is_converted_exactly():
         ((rows, _),) = as_posterior(stored, np.zeros(len(stored), int)).chunks()
         assert rows.dtype == np.float32
         np.testing.assert_array_equal(rows, probs.astype(np.float32))
-
-
-def test_an_entry_of_zero_reaches_a_floor_of_zero():
-    assert surest(np.array([[0.2, 0.8, 0.8]]))[0].tolist() == [1]

@@ -7,14 +7,13 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import dualt
-from dualt.cli import app
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.io import open_shards
 from dualt.rows import NoisyPosterior, as_posterior
 from dualt.rows.dask import DaskPosterior
+from tests.cli.commands import refused, run
 from tests.strategies import same_summary
 
 dask = pytest.importorskip("dask")
@@ -214,15 +213,9 @@ def shards(tmp_path):
     return tmp_path
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["estimate", *map(str, arguments)])
-
-
 def test_the_command_line_sends_paths_to_a_cluster(cluster, shards, monkeypatch, expected):
     monkeypatch.chdir(shards)
-    result = run("probs", "labels", "--dask", cluster.scheduler_address, "--json")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    found = json.loads(run("estimate", "probs", "labels", "--dask", cluster.scheduler_address, "--json").stdout)
     assert found["diagnostics"]["label_counts"] == expected.diagnostics.label_counts.tolist()
     np.testing.assert_allclose(found["transition"], expected.transition, atol=0.03)
 
@@ -231,8 +224,7 @@ def test_what_is_wrong_in_a_shard_is_told_in_one_line(cluster, shards):
     wrong = PROBS[1_000:2_000].copy()
     wrong[7, 0] = 9
     np.save(shards / "probs" / "1.npy", wrong)
-    result = run(shards / "probs", shards / "labels", "--dask", cluster.scheduler_address)
-    assert result.exit_code == 2
+    result = run("estimate", shards / "probs", shards / "labels", "--dask", cluster.scheduler_address, code=2)
     assert "1.npy" in result.stderr
     assert "row 1007" in result.stderr
     assert result.stderr.count("\n") == 1
@@ -240,8 +232,7 @@ def test_what_is_wrong_in_a_shard_is_told_in_one_line(cluster, shards):
 
 def test_two_workers_of_this_machine(shards):
     target = shards / "matrix.npy"
-    result = run(shards / "probs", shards / "labels", "--dask", "local", "-e", "spade", "-o", target)
-    assert result.exit_code == 0, result.output
+    run("estimate", shards / "probs", shards / "labels", "--dask", "local", "-e", "spade", "-o", target)
     np.testing.assert_array_equal(np.load(target), dualt.estimate_transition(PROBS, LABELS, "spade").transition)
 
 
@@ -254,10 +245,9 @@ def test_files_read_by_workers_are_those_read_here(shards):
 
 def test_a_cluster_that_is_not_there_is_named(shards, monkeypatch):
     monkeypatch.setattr("dualt.rows.dask._TIMEOUT", "1s")
-    result = run(shards / "probs", shards / "labels", "--dask", "tcp://127.0.0.1:9")
-    assert result.exit_code == 2
-    assert "Expected a Dask scheduler at tcp://127.0.0.1:9" in result.stderr
-    assert "dask scheduler" in result.stderr
+    message = refused("estimate", shards / "probs", shards / "labels", "--dask", "tcp://127.0.0.1:9")
+    assert "Expected a Dask scheduler at tcp://127.0.0.1:9" in message
+    assert "dask scheduler" in message
 
 
 def test_verified_rows_are_known_to_the_issues_of_a_cluster():

@@ -55,19 +55,10 @@ def test_verified_rows_are_positions_among_all_rows_that_were_passed():
         dualt.estimate_transition(PROBS, without_some("NaN"), verified=(np.arange(100), CLEAN[:100]))
 
 
-def test_no_label_at_all_is_refused():
-    with pytest.raises(LabelsError, match="at least one label"):
-        as_posterior(PROBS, np.full(600, np.nan))
-
-
 def test_more_classes_than_a_matrix_can_have_are_refused_before_any_work():
     probs = np.broadcast_to(np.float32(1 / 20_000), (6_000, 20_000))
     with pytest.raises(InputError, match=r"at most 10,000 classes, got 20,000.*3\.2 GB"):
         dualt.estimate_transition(probs, np.zeros(6_000, int))
-
-
-def test_no_more_threads_than_cores():
-    assert as_posterior(PROBS, GIVEN, n_jobs=1_000_000).n_jobs <= 1_000
 
 
 def test_errors_say_how_rows_are_counted_where_labels_are_missing():

@@ -9,12 +9,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from dualt.cli import app
 from dualt.errors import FileError
 from dualt.files import atomic_write
 from dualt.report import image_previews
+from tests.cli.commands import run
 
 
 def test_a_link_planted_under_the_temporary_name_is_not_followed(tmp_path, monkeypatch):
@@ -80,19 +79,11 @@ def files(tmp_path):
     return tmp_path
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def issues(files, classes, texts, *more):
+def issues(files, classes, texts):
     return run(
         "issues", files / "probs.npy", files / texts, "--classes", files / classes, "--label", "y", "--text", "text",
-        "--report", files / "r.html", "-o", files / "i.csv", *more,
-    )  # fmt: skip
+        "--report", files / "r.html", "-o", files / "i.csv",
+    ).output  # fmt: skip
 
 
 def test_a_page_of_hostile_names_and_texts_has_the_elements_of_a_plain_one(files):
@@ -108,8 +99,10 @@ def test_a_hostile_name_is_no_formula_and_no_command_to_the_terminal(files):
     shown = issues(files, "hostile.json", "plain.csv")
     assert "\x1b]" not in shown
     assert "\x07" not in shown
-    shown = run("estimate", files / "probs.npy", files / "labels.npy", "--classes", files / "hostile.json", "--compare")
-    assert "\x1b]" not in shown
+    result = run(
+        "estimate", files / "probs.npy", files / "labels.npy", "--classes", files / "hostile.json", "--compare"
+    )
+    assert "\x1b]" not in result.output
     for row in csv.reader((files / "i.csv").read_text().splitlines()[1:]):
         assert not row[1].startswith("=")
         assert not row[2].startswith("=")
@@ -119,7 +112,7 @@ def test_names_of_files_that_look_like_markup_are_shown_as_they_are(files):
     (files / "x[").mkdir()
     (files / "x[" / "p].npy").write_bytes((files / "probs.npy").read_bytes())
     for name in ("x[/b].csv", "[red].csv"):
-        shown = run("issues", files / "x[/p].npy", files / "labels.npy", "-o", files / name)
+        shown = run("issues", files / "x[/p].npy", files / "labels.npy", "-o", files / name).output
         assert name in shown
         assert "x[/p].npy" in shown
 

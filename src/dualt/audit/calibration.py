@@ -8,8 +8,6 @@ behave differently. r_ij ~ N(0, 1): few rows, or rows that fit, leave r near zer
 counts of each pair prevail. (A scale chosen by the likelihood of rows left out was no better, on four data sets.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

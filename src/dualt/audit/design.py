@@ -1,7 +1,5 @@
 """Which labels to check: a simple random sample, in batches that add up."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

@@ -122,7 +122,6 @@ def noisy_accuracy(
     class_names
         In the order of the columns of predictions and, if it has no names, of the matrix's rows; by default those
         of the estimate, else those of the columns of probabilities, else those of the labels, sorted.
-    level
 
     Examples
     --------

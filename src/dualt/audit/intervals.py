@@ -16,8 +16,6 @@ Angelopoulos, Duchi, Zrnic, "PPI++: efficient prediction-powered inference", 202
 Graubard, "Confidence intervals for proportions with small expected number of positive counts", 1998.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 import numpy as np

@@ -169,14 +169,12 @@ def check_order(verified: Any, pred_probs: Any, noisy_labels: Any) -> None:
         )
 
 
-def check_rows(
-    audit: Audit, n_samples: int, coder: LabelCoder, given_of: Callable[[Ints], Codes]
-) -> tuple[Audit, Codes]:
+def check_rows(audit: Audit, n_rows: int, coder: LabelCoder, given_of: Callable[[Ints], Codes]) -> tuple[Audit, Codes]:
     """Return the audit with every row once, in order, and its true classes as codes; refuse one of other data."""
-    outside = np.flatnonzero((audit.rows < 0) | (audit.rows >= n_samples))
+    outside = np.flatnonzero((audit.rows < 0) | (audit.rows >= n_rows))
     if len(outside):
         raise InputError(
-            f"Expected verified rows from 0 to {n_samples - 1:,}, got {audit.rows[outside[0]]} at position {outside[0]}"
+            f"Expected verified rows from 0 to {n_rows - 1:,}, got {audit.rows[outside[0]]} at position {outside[0]}"
             f"{and_more(len(outside))}. Rows are counted from 0; pass the data that were audited."
         )
     audit = audit.take(np.argsort(audit.rows, kind="stable"))

@@ -46,5 +46,4 @@ def apply_review(
     if as_json:
         print_json({"reviewed": len(decisions), "changed": changed, "output": str(output)})
         return
-    plural = "" if len(decisions) == 1 else "s"
-    say(f"{len(decisions):,} label{plural} reviewed, {changed:,} changed; written to {output}")
+    say(f"{len(decisions):,} label{'s' * (len(decisions) != 1)} reviewed, {changed:,} changed; written to {output}")

@@ -132,20 +132,20 @@ def _read_rows(data: options.Data, learning: options.Learning) -> tuple[NDArray[
     import numpy as np
 
     from dualt.cli.inputs import read_column, read_raw, read_texts
-    from dualt.labels import as_label_array, is_missing
+    from dualt.labels import LabelCoder, as_label_array, is_missing
+    from dualt.validation import class_name
 
     path, folder = data.labels or data.probs, data.image_folder
     if folder is not None and data.labels is None:  # without the images that cannot be read
         raw = read_raw(data, learning)
         return raw.labels, np.arange(len(raw.labels)), raw.beside[dualt.io.image_folder.FILE_COLUMN], None
     given = as_label_array(dualt.io.load_labels(path, column=data.label, missing=True))
-    given = given.argmax(axis=1) if given.ndim == 2 else given
+    given = LabelCoder.found_in(given).encode(given) if given.ndim == 2 else given
     labelled = np.flatnonzero(~is_missing(given))
     if not len(labelled):
         raise LabelsError(f"Expected at least one label in {path}, got none.")
-    if given.dtype.kind == "f" and len(labelled) < len(given):
-        # Beside NaN, whole numbers came as floats; in the sheet they are whole again.
-        given = np.array(["" if np.isnan(one) else f"{one:.0f}" for one in given.tolist()])
+    if given.dtype.kind == "f":  # a person, and the page, write the class 1.0 as 1
+        given = np.array(["" if np.isnan(one) else class_name(one) for one in given.tolist()])
     ids = dualt.io.read_class_folder(folder).files if folder else read_column(data, data.id_column, len(given))
     return given, labelled, ids, read_texts(data, learning, len(given))
 

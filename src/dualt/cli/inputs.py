@@ -78,7 +78,10 @@ def opened(data: Data, learning: Learning, estimation: Estimation) -> Iterator[E
             if determined is None and examples.posterior.determined is not None:
                 _log.warning("%s", _ASSUMED[examples.posterior.determined])
         else:
-            examples = _given(data, learning, advance)
+            posterior = _read_posterior(data, learning, partial(advance, "reading rows"))
+            n_rows, folder = posterior.n_given, data.image_folder
+            ids = read_column(data, data.id_column, n_rows) if folder is None else io.read_class_folder(folder).files
+            examples = Examples(posterior, ids, read_texts(data, learning, n_rows))
         warn_missing(examples.posterior.labelled, examples.posterior.n_given)
         repeated = [name for name, times in Counter(examples.ids or ()).items() if times > 1]
         if repeated:
@@ -159,14 +162,6 @@ def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
         _log.warning("The labels %s %s", ", ".join(f"{name!r} ({counts[name]:,})" for name in names), notice)
 
 
-def _given(data: Data, learning: Learning, advance: Any) -> Examples:
-    """Return the examples of files that have probabilities."""
-    folder = data.image_folder
-    posterior = _read_posterior(data, learning, partial(advance, "reading rows"))
-    ids = read_column(data, data.id_column, posterior.n_given) if folder is None else io.read_class_folder(folder).files
-    return Examples(posterior, ids, read_texts(data, learning, posterior.n_given))
-
-
 def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPosterior:
     """Return the probabilities of one model, in one file or several, or of several models."""
     if data.probs.suffix.lower() == ".npy" and data.probs.is_file() and load_array(data.probs).ndim == 3:
@@ -186,9 +181,8 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     models = [io.open_shards(path, labels, label=label, **options) for path in files]
     blocks, header = models[0]
     names = header if data.classes is None else io.load_class_names(data.classes)
-    moved = [
-        name for name, own in zip(names or (), header or (), strict=False) if name != own and name in (header or ())
-    ]
+    pairs = zip(names or (), header or (), strict=False)
+    moved = [name for name, own in pairs if name != own and name in (header or ())]
     if moved:
         raise InputError(
             f"Expected the class names of {data.classes} in the order of the columns of {data.probs}"
@@ -319,9 +313,8 @@ def read_raw(data: Data, learning: Learning) -> Raw:
         raise InputError(f"Expected one table, or images in a folder per class, got {data.probs}.")
     if data.probs.suffix.lower() not in TABLES and (learning.features or "").endswith(".npy"):
         labels = io.load_labels(data.probs, missing=True)
-        return Raw(
-            *_as_examples({}, [], learning), labels=labels, beside={"index": range(len(labels)), "label": [*labels]}
-        )
+        beside = {"index": range(len(labels)), "label": [*labels]}
+        return Raw(*_as_examples({}, [], learning), labels, beside)
     return _read_table(data, learning)
 
 

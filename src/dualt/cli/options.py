@@ -178,9 +178,7 @@ class Learning:
 class Estimation:
     """How the transition matrix is found."""
 
-    estimator: Annotated[str | None, in_estimate("--estimator", "-e", help="`dualt estimate --compare` lists all.")] = (
-        None
-    )
+    estimator: Annotated[str | None, in_estimate("--estimator", "-e", help="See `dualt estimate --compare`.")] = None
     settings: Annotated[
         list[str] | None, in_estimate("--set", metavar="NAME=VALUE", help="Of the estimator, such as anchor=quantile.")
     ] = None

@@ -44,7 +44,7 @@ def probs(
         raise InputError(f"{message} Remove them, or write a table: -o probs.csv.")
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
-    # In an array there is room for every model: `dualt issues` then hears them as several voices.
+    # An array keeps the probabilities of every model, and `dualt issues` uses them all.
     each = is_array and len(found.members) > 1
     values = found.members if each else found.pred_probs
     dualt.io.load.save_probabilities(output, values, found.class_names, raw.beside)

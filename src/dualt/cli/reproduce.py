@@ -68,7 +68,8 @@ def _experiments(name: str, profile: str, datasets: str | None, texts: list[str]
     changes = parse_settings(texts)
     datasets = changes.get("datasets") if datasets is None else datasets
     if datasets is not None:
-        changes["datasets"] = [dataset.strip() for dataset in datasets.split(",") if dataset.strip()]
+        listed = datasets if isinstance(datasets, (list, tuple)) else str(datasets).split(",")
+        changes["datasets"] = [str(dataset).strip() for dataset in listed if str(dataset).strip()]
     if name != "all":
         return [load_experiment(name, profile, changes)]
     known = {each: load_experiment(each).datasets for each in EXPERIMENTS}

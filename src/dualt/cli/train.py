@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ import dualt
 from dualt.cli import options
 from dualt.cli.terminal import console, print_json, progress, show_estimate, show_next
 from dualt.errors import InputError, UnknownNameError
-from dualt.files import atomic_write, json_text, make_folder, read_json
+from dualt.files import json_text, make_folder, read_json, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -210,11 +210,9 @@ def _train_network(
     except dualt.io.table_columns.NotNumbersError as error:
         raise InputError(f"{error} Networks need numbers: leave --network out.") from None
     known = _known(transition, dataset.class_names)
-    config, seed = replace(config, transition=known), config.random_state
+    config, seed, fraction = replace(config, transition=known), config.random_state, config.validation_fraction
     matrix = None if noise is None else dualt.noise.from_name(noise, dataset.n_classes, random_state=seed)
-    split = dualt.datasets.split_dataset(
-        dataset, matrix, random_state=seed, validation_fraction=config.validation_fraction
-    )
+    split = dualt.datasets.split_dataset(dataset, matrix, random_state=seed, validation_fraction=fraction)
     asked = {"label": reading["label"], "size": reading["size"], "noise": noise, **vars(config)}
     asked = {name: value for name, value in asked.items() if name not in ("device", "n_jobs", "recipes")}
     asked["transition"] = None if known is None else known.tolist()
@@ -235,8 +233,7 @@ def _train_network(
             _check_folder(folder, asked, resume=resume, overwrite=overwrite)
             if not resume:  # the model of a run that is overwritten stays until the new one is written
                 shutil.rmtree(checkpoints, ignore_errors=True)
-            with atomic_write(make_folder(checkpoints) / _OPTIONS) as stream:
-                stream.write(json_text(asked) + "\n")
+            write_text(make_folder(checkpoints) / _OPTIONS, json_text(asked) + "\n")
         run = stages.run()
         return run, _save(run, split, folder) if rank == 0 else {}
 
@@ -260,10 +257,9 @@ def _config(settings: Mapping[str, Any], **given: Any) -> TrainingConfig:
         if name not in (*free, *of_network):
             raise UnknownNameError("setting", name, [*free, *of_network])
 
-    def among(names: Collection[str]) -> dict[str, Any]:
-        return {name: value for name, value in settings.items() if name in names}
-
-    return TrainingConfig(**given | {"network_options": among(of_network)} | among(free))
+    own = {name: value for name, value in settings.items() if name in free}
+    others = {name: value for name, value in settings.items() if name not in free}
+    return TrainingConfig(**given | {"network_options": others} | own)
 
 
 def _save(run: RobustRun, split: dualt.datasets.Split, folder: Path) -> dict[str, Any]:
@@ -291,8 +287,7 @@ def _save(run: RobustRun, split: dualt.datasets.Split, folder: Path) -> dict[str
 
 def _write_run(folder: Path, content: Mapping[str, Any], issues: dualt.LabelIssues | None, **page: Any) -> None:
     """Write the run as JSON, and the page of its label issues, if there are any."""
-    with atomic_write(folder / _RUN) as stream:
-        stream.write(json_text(content) + "\n")
+    write_text(folder / _RUN, json_text(content) + "\n")
     if issues is not None:
         issues.to_report(folder / _REPORT, **page)
     else:

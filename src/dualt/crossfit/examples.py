@@ -1,7 +1,5 @@
 """Data to learn from as texts, columns and pixels, whatever they come in."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Sequence
@@ -180,9 +178,7 @@ def learnable_columns(table: Any) -> tuple[list[str], list[str], list[str]]:
     The first rows decide. Texts mostly differ and have three words or more on average. Ids differ in every row, and are
     short texts, or numbers that count the rows or have the name of an id.
     """
-    texts: list[str] = []
-    features: list[str] = []
-    ids: list[str] = []
+    texts, features, ids = list[str](), list[str](), list[str]()
     for name in table.columns:
         column = table[name].iloc[:_HEAD]
         values, categorical = _encode(column.to_numpy(), None)

@@ -1,7 +1,5 @@
 """Folds, and one classifier fitted per fold: no example is judged by a model that was trained on its label."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias

@@ -35,7 +35,6 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_filters
     n_components
         Number of features that come out.
 

@@ -4,8 +4,6 @@ Features are computed without labels, once for all folds; only the classifiers o
 new rows follow the known ones, features are fitted on the known ones alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple

@@ -148,10 +148,6 @@ def cross_fit(
     on_progress
         Called with what is being done, how much of it is done and how much there is.
 
-    Returns
-    -------
-    OutOfFold
-
     Notes
     -----
     Texts: logistic regression and complement naive Bayes on TF-IDF of words and character n-grams, nearest neighbours

@@ -19,7 +19,7 @@ from dualt.crossfit.folds import fit_folds
 from dualt.crossfit.models import families_of, quick_family
 from dualt.crossfit.out_of_fold import encode
 from dualt.errors import FileError
-from dualt.files import atomic_write, json_text, make_folder, read_json
+from dualt.files import json_text, make_folder, read_json, write_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,8 +74,7 @@ class TableModel:
         """Write the model into `folder`, which is created if it does not exist."""
         names = ("label", "text", "choices", "weights", "random_state")
         content = {**{name: getattr(self, name) for name in names}, "rows": self.rows.to_dict("list")}
-        with atomic_write(make_folder(folder) / MODEL_FILE) as stream:
-            stream.write(json_text(content) + "\n")
+        write_text(make_folder(folder) / MODEL_FILE, json_text(content) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> TableModel:

@@ -1,7 +1,5 @@
 """Counts of (true class, given label): as a fit, resampled, and as rows pooled over classes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

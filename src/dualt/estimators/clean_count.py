@@ -1,7 +1,5 @@
 """The default with one model: count given labels among examples whose *true* class is clear."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -57,7 +55,6 @@ def clean_count(posterior: NoisyPosterior, *, determined: bool | None = None) ->
 
     Parameters
     ----------
-    posterior
     determined
         Whether an expert could always tell the class from the example. True: what disagrees is noise (m = 1). False:
         classes overlap, and m is the likeliest. None, if that is not known: m is the largest that is not rejected

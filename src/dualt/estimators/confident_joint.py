@@ -1,7 +1,5 @@
 """The confident joint: count examples that reach the mean confidence of a class."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The dual-T estimator: T = T♣ @ T♠ through an intermediate class, the prediction (Eq. 2)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +22,6 @@ def dual_t(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quantile:
 
     Parameters
     ----------
-    posterior
     anchor, quantile
         How anchors are chosen; see `t_estimator`. The paper's is `"max"`, its released code's `"quantile"`.
     """

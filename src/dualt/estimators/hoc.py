@@ -1,7 +1,5 @@
 """HOC: how often neighbours agree in their given labels determines the matrix, without confident examples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -37,7 +35,6 @@ def hoc(posterior: NoisyPosterior, *, features: Any = None) -> Fit:
 
     Parameters
     ----------
-    posterior
     features : (n_samples, n_features), optional
         Of all rows, with or without a label: where neighbours are sought, best from a network trained without labels.
         By default √p, in which the Euclidean distance of two posteriors is Hellinger's.

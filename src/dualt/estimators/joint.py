@@ -5,8 +5,6 @@
 with x = log p, standardised.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,7 +43,6 @@ def joint(posterior: NoisyPosterior, *, random_state: RandomState = 0) -> Fit:
 
     Parameters
     ----------
-    posterior
     random_state
         Seed or generator of the network's first weights, and of the sample of 20,000 rows (fewer with hundreds of
         classes) that stands for more.

@@ -1,7 +1,5 @@
 """The yardstick: count pairs of clean and given label."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

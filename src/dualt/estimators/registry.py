@@ -53,9 +53,7 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
     "joint": EstimatorEntry(
         joint, "trains a small head and T together; best if noise depends on the class alone", for_many_classes=False
     ),
-    "hoc": EstimatorEntry(
-        hoc, "matches how often nearest neighbours agree in their given labels", for_many_classes=False
-    ),
+    "hoc": EstimatorEntry(hoc, "matches how often nearest neighbours agree in their labels", for_many_classes=False),
     "oracle": EstimatorEntry(oracle, "counts clean against given labels: the yardstick", needs_clean_labels=True),
 }
 DEFAULT_ESTIMATOR, DEFAULT_WITH_MEMBERS = "clean-count", "views"

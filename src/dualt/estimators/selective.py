@@ -1,7 +1,5 @@
 """Selective classification: count labels among the highest scores of a class that hold its label most often."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

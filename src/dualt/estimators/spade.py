@@ -1,7 +1,5 @@
 """T♠ alone: count the given labels among the examples of each predicted class (Eq. 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dualt.estimators._counts import count_fit

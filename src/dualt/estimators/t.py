@@ -1,7 +1,5 @@
 """The T estimator: read each row at the example most surely of its class (Eq. 1)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -22,7 +20,6 @@ def t_estimator(posterior: NoisyPosterior, *, anchor: AnchorChoice = "max", quan
 
     Parameters
     ----------
-    posterior
     anchor
         `"max"`, the paper's; or `"quantile"`, the best example below the `quantile` of its column, as in the
         authors' released code (taken on the summary's sample of rows if there are more).

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import entr
 
 from dualt.errors import InputError
 from dualt.estimators._counts import pooled_rows, resample_counts
@@ -194,7 +195,7 @@ def _disputed(calibrated: Members, labels: Codes, named: Codes) -> float:
     """
     n_rows, n_classes = calibrated[0].shape
     shares = np.bincount(labels, minlength=n_classes) / n_rows
-    entropy = -float(shares @ np.log(np.maximum(shares, _LEAST)))
+    entropy = float(entr(shares).sum())
     logs = [np.log(np.maximum(probs[np.arange(n_rows), labels], _LEAST)).mean() for probs in calibrated]
     explained = np.maximum(1 + np.array(logs) / max(entropy, _LEAST), _LEAST)
     explained /= explained.max()

@@ -6,11 +6,6 @@ from dualt.issues.scores import find_label_issues, find_posterior_issues
 from dualt.issues.training_dynamics import TrainingDynamics
 
 __all__ = [
-    "Decision",
-    "LabelIssues",
-    "TrainingDynamics",
-    "apply_review",
-    "find_label_issues",
-    "find_posterior_issues",
+    "Decision", "LabelIssues", "TrainingDynamics", "apply_review", "find_label_issues", "find_posterior_issues",
     "read_review",
-]
+]  # fmt: skip

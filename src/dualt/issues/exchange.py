@@ -7,8 +7,6 @@ Each task carries what a review needs: `index`, `example` (its id) and `old` (th
 - Argilla 2: a list of records with suggestions (``Dataset.records.from_json``), answers in ``responses``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +15,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.files import atomic_write
+from dualt.files import write_text
 from dualt.io.tables import read_records
 from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
@@ -43,8 +41,7 @@ def export_issues(path: str | Path, issues: LabelIssues, tool: str, folder: Path
     for row in issues.listed().to_dict("records"):
         known = {"index": row["index"], "example": row.get("id", ""), "old": row["given"]}
         tasks.append(TOOLS[tool](row, known, folder))
-    with atomic_write(path) as stream:
-        json.dump(tasks, stream, ensure_ascii=False, indent=1)
+    write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1))
 
 
 def label_studio_interface(issues: LabelIssues, *, pictures: bool) -> str:
@@ -94,9 +91,7 @@ def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, task in enumerate(read_records(path), start=1):
         known = next((part for part in (task.get("data"), task.get("metadata")) if isinstance(part, dict)), task)
         if known.get("index") is None or known.get("old") is None:
-            raise InputError(
-                f"Expected 'index' and 'old' in task {number} of {path}, as `dualt issues --export` writes them."
-            )
+            raise InputError(f"Expected 'index' and 'old' in task {number} of {path}, as `--export` writes them.")
         answers = sorted({*_answers(task)})
         if len(answers) > 1:
             raise InputError(

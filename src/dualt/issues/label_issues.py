@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
-from dualt.files import atomic_write, json_text
+from dualt.files import json_text, write_text
 from dualt.io.tables import write_table
 from dualt.results import TransitionEstimate
 from dualt.results.claims import headline
@@ -200,8 +200,7 @@ class LabelIssues:
         """Write the flagged labels, most suspect first, as a `.csv` or `.parquet` table, or `to_dict` as `.json`."""
         path = Path(path)
         if path.suffix.lower() == ".json":
-            with atomic_write(path) as stream:
-                stream.write(f"{json_text(self.to_dict(level))}\n")
+            write_text(path, f"{json_text(self.to_dict(level))}\n")
         elif path.suffix.lower() in (".csv", ".parquet"):
             write_table(path, self.listed(), guarded=True)
         else:

@@ -277,7 +277,7 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
         parts = [know(part, start) for part, start in zip(parts, starts[:-1], strict=True)]
     groups = [parts] if threshold is None else [[part] for part in parts]
     expected = expected_wrong(known.by_pair)
-    ranked = [delayed(_flag_parts)(some, expected, threshold, top) for some in groups]
+    ranked = [delayed(_flagged)(some, expected, threshold, top) for some in groups]
     flags = [found[number] for found, some in zip(ranked, groups, strict=True) for number in range(len(some))]
     columns = zip(parts, flags, starts[:-1], strict=True)
     frames = [delayed(issue_frame)(part, flagged, names, start) for part, flagged, start in columns]
@@ -285,9 +285,7 @@ def _lazy_frame(posterior: DaskPosterior, known: _Known, threshold: float | None
     return lazy_frame(frames, meta, (*starts[:-1], posterior.n_samples - 1))
 
 
-def _flag_parts(
-    parts: list[Scores], expected: float, threshold: float | None, top: int | None
-) -> list[NDArray[np.bool_]]:
+def _flagged(parts: list[Scores], expected: float, threshold: float | None, top: int | None) -> list[NDArray[np.bool_]]:
     """Return which labels of each part to flag among those of all."""
     whole = Scores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     flagged = flag(whole.right, whole.suggested != whole.given, expected, threshold, top)

@@ -6,8 +6,6 @@ They are not used if they were not compiled, or with `DUALT_KERNELS=0` in the en
 that is an error.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from pathlib import Path

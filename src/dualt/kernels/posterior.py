@@ -1,7 +1,5 @@
 """The clean posterior of rows by the compiled library; `dualt.transition.EarlyPosterior` is its caller and twin."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 
@@ -16,8 +14,6 @@ _FEW_CLASSES = 32
 _NEAR_BACKGROUND, _MOST_ENTRIES = 1e-3, 32
 # As in posterior.c: a factor that is cubed is at most this, so that products stay finite.
 MOST_CUBED = 2.0**20
-
-
 _NUMBERS = ("n_classes", "steps", "is_whole")
 _ENTRIES = ("class_start", "class_other", "class_value", "label_start", "label_other", "label_value")
 _ARRAYS = ("background", "at_start", "own", *_ENTRIES, "by_class", "by_label")

@@ -85,9 +85,7 @@ class RobustNetClassifier(ClassifierMixin, BaseEstimator, TrainingConfig):  # ty
         config = TrainingConfig(**{**parameters, "random_state": seed})
         names, columns = tuple(map(str, self.classes_.tolist())), getattr(self, "feature_names_in_", None)
         columns = None if columns is None else tuple(map(str, columns))
-        dataset = Dataset(
-            "samples", channels_first(X), codes.astype(np.int64), None, None, names, feature_names=columns
-        )
+        dataset = Dataset("X", channels_first(X), codes.astype(np.int64), None, None, names, feature_names=columns)
         split = split_dataset(dataset, random_state=seed, validation_fraction=config.validation_fraction)
         run = Stages(training_data(split, config.device), names, config, on_epoch=on_epoch).run()
         if run.method != self.method and run.distrust is not None and self.method != AUTO:

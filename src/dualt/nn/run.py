@@ -193,10 +193,8 @@ class Stages:
             hits = predict_probs(networks, test.inputs).argmax(1) == test.labels.cpu()
             accuracy = float(hits.float().mean())
         out_of_fold = None if probs is None else bool(self.folds)
-        matrices = transition, trained.learned_transition
-        return RobustRun(
-            config, method, networks, *matrices, estimate, doubt, probs, out_of_fold, self.trained, accuracy
-        )
+        both = transition, trained.learned_transition
+        return RobustRun(config, method, networks, *both, estimate, doubt, probs, out_of_fold, self.trained, accuracy)
 
 
 def posterior_of(

@@ -106,9 +106,8 @@ def _standardize(samples: NDArray[Any], mean: ArrayLike, std: ArrayLike) -> Tens
     # In float32, features far from zero, such as timestamps, would lose their differences.
     dtype = np.float64 if samples.dtype == np.float64 else np.float32
     x = torch.from_numpy(np.array(samples, dtype)).reshape(len(samples), *sample_shape(samples))
-    center, spread = (
-        torch.as_tensor(np.asarray(each, dtype)).reshape(1, -1, *[1] * (x.ndim - 2)) for each in (mean, std)
-    )
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    center, spread = (torch.as_tensor(np.asarray(each, dtype)).reshape(shape) for each in (mean, std))
     return x.sub_(center).div_(spread).to(torch.float32)
 
 

@@ -33,9 +33,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
     from safetensors.torch import save
 
     # Copies: tied weights must not share memory in the file.
-    copies = {
-        name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()
-    }
+    copies = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in tensors.items()}
     content = save(copies, metadata={"dualt": json_text(header, indent=None)})
     with atomic_write(path, "wb") as stream:
         stream.write(content)

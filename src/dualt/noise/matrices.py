@@ -78,10 +78,8 @@ def asymmetric(flips: Mapping[Any, Mapping[Any, float]], *, class_names: ClassNa
             transition[row, column] = check_fraction(rate, f"rate of {source!r} → {target!r}", inclusive=True)
             transition[row, row] -= rate
     if transition.min() < -1e-12:
-        row = int(transition.min(axis=1).argmin())
-        raise InputError(
-            f"Expected rates that sum to at most 1, got {1 - transition[row, row]:.6g} for {names[row]!r}."
-        )
+        i = int(transition.min(axis=1).argmin())
+        raise InputError(f"Expected rates that sum to at most 1, got {1 - transition[i, i]:.6g} for {names[i]!r}.")
     return np.clip(transition, 0, 1)
 
 
@@ -121,7 +119,7 @@ def from_name(name: str, n_classes: int, random_state: RandomState = 0) -> NDArr
     except ValueError:
         raise InputError(f"Expected noise like 'sym-0.2', 'pair-45', 'random-0.3' or 'clean', got {name!r}.") from None
     if kind not in ("sym", "pair", "random"):
-        raise UnknownNameError("noise", kind, ["sym", "pair", "random", "clean"])
+        raise UnknownNameError("noise", name if kind == "clean" else kind, ["sym", "pair", "random", "clean"])
     rate = rate / 100 if rate > 1 or amount.endswith("%") else rate
     if kind == "random":
         return random_diagonal_dominant(n_classes, rate, random_state)

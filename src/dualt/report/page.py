@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dualt import __version__
 from dualt.errors import InputError
-from dualt.files import atomic_write
+from dualt.files import write_text
 from dualt.labels import visible_name
 from dualt.report.previews import cut, image_previews
 from dualt.results.claims import footnote, headline
@@ -66,9 +66,7 @@ def write_report(
     **options: Unpack[ReportOptions],
 ) -> None:
     """Write the page to `path`, whole or not at all; `render_report` describes the options."""
-    page = render_report(estimate, issues, **options)
-    with atomic_write(path) as stream:
-        stream.write(page)
+    write_text(path, render_report(estimate, issues, **options))
 
 
 def render_report(
@@ -135,9 +133,8 @@ def render_report(
     classes, elsewhere = _shown_classes(wrong), _off_diagonal(shown.transition)
     part = np.ix_(classes, classes)
     matrix = {"classes": classes.tolist(), "value": _rounded(shown.transition[part]), "others": None}
-    for name, bound in zip(
-        ("low", "high"), estimate.confidence_interval(level) if estimate else (None, None), strict=True
-    ):
+    low, high = estimate.confidence_interval(level) if estimate else (None, None)
+    for name, bound in (("low", low), ("high", high)):
         matrix[name] = None if bound is None else _rounded(bound[part])
     if len(classes) < len(shown.transition):
         matrix["others"] = _rounded(np.maximum(0.0, 1 - shown.transition[part].sum(axis=1)))

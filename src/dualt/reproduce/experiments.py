@@ -1,7 +1,5 @@
 """Experiments by name: TOML presets with profiles, and changes from the command line."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

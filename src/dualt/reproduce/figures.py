@@ -1,7 +1,5 @@
 """Figures of the results, and all files that an experiment writes."""
 
-from __future__ import annotations
-
 import textwrap
 from itertools import cycle, product
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dualt.errors import naming_extra
-from dualt.files import atomic_write
+from dualt.files import atomic_write, write_text
 from dualt.reproduce.claims import verdicts_of
 from dualt.reproduce.experiments import Experiment
 from dualt.reproduce.results import DATASET_NAMES, about, tables_of, to_csv
@@ -21,11 +19,7 @@ _STYLES = (
     ("#a05ab5", "-", "v"), ("#e6ab02", "--", "P"), ("#17899c", ":", "X"), ("#8c564b", "-.", "<"),
     ("#7f7f7f", "--", ">"), ("#c2185b", "-", "*"),
 )  # fmt: skip
-_AXES = {
-    "posterior": "mean |P − P̂|",
-    "errors": "Σ|T − T̂| / C",
-    "deltas": "error on the training part",
-}
+_AXES = {"posterior": "mean |P − P̂|", "errors": "Σ|T − T̂| / C", "deltas": "error on the training part"}
 
 
 def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> list[Path]:
@@ -33,8 +27,7 @@ def render(experiment: Experiment, results: pd.DataFrame, out: str | Path) -> li
     stem = Path(out) / experiment.name
     texts = {stem.with_suffix(".md"): to_markdown(experiment, results), stem.with_suffix(".csv"): to_csv(results)}
     for path, text in texts.items():
-        with atomic_write(path) as stream:
-            stream.write(text)
+        write_text(path, text)
     return [*texts, *write_figure(experiment, results, Path(out))]
 
 

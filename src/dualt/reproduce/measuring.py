@@ -5,8 +5,6 @@ network, although it should vanish when Y' is the noisy label. We count it as th
 weighted with P(Y'=l | Y=i).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -45,7 +43,7 @@ class Posterior:
 
     def __init__(self, spec: PosteriorSpec, folder: Path | None, n_jobs: int | None, on_epoch: OnStage | None) -> None:
         dataset = _load(spec)
-        transition, sizes = None, {}
+        transition, size = None, {}
         if spec.noise != GIVEN:
             transition = from_name(spec.noise, dataset.n_classes, random_state=spec.seed)
         if spec.size != 1 and (spec.dataset != "synthetic" or spec.whole_validation):
@@ -53,11 +51,9 @@ class Posterior:
             if spec.whole_validation:
                 total -= round(_VALIDATION * total)
             n_samples = round(spec.size * total) if spec.size < 1 else min(int(spec.size), total)
-            sizes["n_train" if spec.whole_validation else "n_samples"] = n_samples
+            size["n_train" if spec.whole_validation else "n_samples"] = n_samples
         self.spec = spec
-        self.split = split_dataset(
-            dataset, transition, random_state=spec.seed, validation_fraction=_VALIDATION, **sizes
-        )
+        self.split = split_dataset(dataset, transition, random_state=spec.seed, validation_fraction=_VALIDATION, **size)
         data, config = training_data(self.split), _config(spec, n_jobs)
         self._stages = Stages(data, dataset.class_names, config, folder, folder is not None, on_epoch)
         # By estimator: what it measured, and the methods that are trained through its matrix.

@@ -1,7 +1,5 @@
 """Records summed up: means and deviations over seeds, beside the paper's, as tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """From an experiment to its runs: what is trained, what is estimated from it, and how a run is identified."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

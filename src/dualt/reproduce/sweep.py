@@ -1,7 +1,5 @@
 """Do the runs of a grid that have no record yet: here, in several processes, or on a Dask cluster."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -122,9 +120,7 @@ def _checkpoints(out: Path, run: RunSpec) -> Path:
     return out / "checkpoints" / run.posterior.identity
 
 
-def _in_parallel(
-    groups: Sequence[Sequence[RunSpec]], out: Path, n_jobs: int, dask: str | None
-) -> Iterator[list[Record]]:
+def _in_parallel(groups: list[list[RunSpec]], out: Path, n_jobs: int, dask: str | None) -> Iterator[list[Record]]:
     """Do the runs of each posterior in a process of their own; yield their records as they arrive."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError

@@ -142,10 +142,7 @@ _NOTICES = {
         "The predictions agree with {agreement:.1%} of the given labels, less often than by chance ({chance:.1%}).",
         "Check that rows and classes of both are in the same order, and whether labels count from 1.",
     ),
-    "weak-classifier": (
-        "{doubt}.",
-        "Do not use the matrix: train a better classifier first.",
-    ),
+    "weak-classifier": ("{doubt}.", "Do not use the matrix: train a better classifier first."),
     "few-labels": (
         f"Fewer than {_FEW_LABELS} examples have the label {{classes}}.",
         "Their rows of the matrix are uncertain. Collect more labels, or leave out classes that have none.",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from dualt.results.fit import Fit
 from dualt.rows.scaling import has_other_shares, share_distance
@@ -23,10 +24,8 @@ def information(counts: NDArray[np.int64]) -> float:
     """
     total = counts.sum()
     predicted, given = counts.sum(axis=1) / total, counts.sum(axis=0) / total
-    entropy = -float(given[given > 0] @ np.log(given[given > 0]))
-    rows, columns = np.nonzero(counts)
-    cells = counts[rows, columns] / total
-    mutual = float(cells @ np.log(cells / (predicted[rows] * given[columns])))
+    entropy = float(entr(given).sum())
+    mutual = float(entr(predicted).sum()) + entropy - float(entr(counts[counts > 0] / total).sum())
     chance = (np.count_nonzero(predicted) - 1) * (np.count_nonzero(given) - 1) / (2 * total)
     return max(0.0, mutual - chance) / entropy if entropy > 0 else 0.0
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError
-from dualt.files import atomic_write, check_writable_target, json_text
+from dualt.files import atomic_write, check_writable_target, json_text, write_text
 from dualt.results import claims, display
 from dualt.results.claims import Notice
 from dualt.results.diagnostics import Diagnostics
@@ -216,9 +216,7 @@ class TransitionEstimate:
         check_writable_target(path)
         suffix = path.suffix.lower()
         if suffix == ".json":
-            content = f"{json_text(self.to_dict(level))}\n"
-            with atomic_write(path) as stream:
-                stream.write(content)
+            write_text(path, f"{json_text(self.to_dict(level))}\n")
         elif suffix == ".npy":
             with atomic_write(path, "wb") as stream:
                 np.save(stream, self.transition, allow_pickle=False)

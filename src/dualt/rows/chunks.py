@@ -1,7 +1,5 @@
 """Arithmetic on chunks of rows: float types, largest entries, and counts of pairs of classes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`as_posterior`: probabilities and labels of any kind, checked and aligned once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

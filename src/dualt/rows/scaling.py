@@ -1,7 +1,5 @@
 """Calibration on the given labels: one power for all probabilities (temperature), and class shares."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
