@@ -155,10 +155,9 @@ def disputed_by_loops(calibrated, given):
     logs = [np.mean([np.log(row[label]) for row, label in zip(probs, given, strict=True)]) for probs in calibrated]
     explained = [(1 + log / entropy) / (1 + max(logs) / entropy) for log in logs]
     total = 0.0
-    for row in range(len(given)):
-        named = [probs[row].argmax() for probs in calibrated]
-        pairs = [explained[a] * explained[b] for a in range(len(named)) for b in range(a) if named[a] != named[b]]
-        total += max(pairs, default=0)
+    for named in zip(*(probs.argmax(axis=1) for probs in calibrated), strict=True):
+        pairs = ((a, b) for a in range(len(named)) for b in range(a) if named[a] != named[b])
+        total += max((explained[a] * explained[b] for a, b in pairs), default=0)
     return total / len(given)
 
 
@@ -179,9 +178,8 @@ def test_the_voices_are_believed_as_far_as_the_models_agree():
 def test_a_model_that_guesses_does_not_change_what_the_others_say():
     _, given, members = drawn(accuracies=(0.9, 0.85))
     guesses = np.random.default_rng(1).dirichlet(np.ones(members.shape[2]), len(given))
-    alone, beside = (
-        dualt.estimate_transition(models, given, determined=True) for models in (members, [*members, guesses])
-    )
+    alone = dualt.estimate_transition(members, given, determined=True)
+    beside = dualt.estimate_transition([*members, guesses], given, determined=True)
     np.testing.assert_allclose(beside.transition, alone.transition, atol=0.03)
     assert beside.noise_rate == pytest.approx(alone.noise_rate, abs=0.01)
 

@@ -7,18 +7,7 @@ from hypothesis import strategies as st
 
 from dualt.transition import softmax
 from dualt.votes import model
-from dualt.votes.model import (
-    MAJORITY_VOTES,
-    MAX_TEMPERATURE,
-    OVERLAP,
-    POOLING,
-    RULE_SHARES,
-    calibrate,
-    evenly_wrong,
-    fit_overlap,
-    fit_votes,
-    tempered,
-)
+from dualt.votes.model import calibrate, evenly_wrong, fit_overlap, fit_votes, tempered
 
 
 def crowd(seed, n_items=60, n_annotators=5, n_classes=3, per_item=3, skill=0.75):
@@ -50,18 +39,18 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
     first = q = np.array([row / sum(row) for row in q])
     for _ in range(n_iter):
         counts, pooled = np.zeros((n_annotators, n_classes, n_classes)), np.ones((n_classes, n_classes))
-        share = len(votes) / (len(votes) + MAJORITY_VOTES * n_classes)
+        share = len(votes) / (len(votes) + model.MAJORITY_VOTES * n_classes)
         heard = [share if n > 1 else 0 for n in n_votes]
         taught = [h * new + (1 - h) * old for h, new, old in zip(heard, q, first, strict=True)]
         for i, a, v in votes:
             counts[a, :, v] += 0 if rules else q[i]
             pooled[:, v] += taught[i]
         shares = sum(row for n, row in zip(n_votes, taught, strict=True) if n > 1) + 1
-        shares = shares**RULE_SHARES if rules else shares
+        shares = shares**model.RULE_SHARES if rules else shares
         shares = shares / sum(shares)
         common = np.array([row / sum(row) for row in pooled])
         matrices = np.array([
-            [(counts[a, y] + POOLING * common[y]) / (sum(counts[a, y]) + POOLING) for y in range(n_classes)]
+            [(counts[a, y] + model.POOLING * common[y]) / (sum(counts[a, y]) + model.POOLING) for y in range(n_classes)]
             for a in range(n_annotators)
         ])  # fmt: skip
         q = np.tile(shares, (n_items, 1))
@@ -70,8 +59,9 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
         q = np.array([row / sum(row) for row in q])
     logits = np.tile(np.log(shares), (n_items, 1))
     for i, a, v in votes:
-        rest = np.maximum(counts[a].sum(axis=1) - q[i], 0) + POOLING  # of a rule nothing is left but the common row
-        logits[i] += np.log((np.maximum(counts[a, :, v] - q[i], 0) + POOLING * common[:, v]) / rest)
+        # Of a rule nothing is left but the common row.
+        rest = np.maximum(counts[a].sum(axis=1) - q[i], 0) + model.POOLING
+        logits[i] += np.log((np.maximum(counts[a, :, v] - q[i], 0) + model.POOLING * common[:, v]) / rest)
     final = [np.exp(row / (1 + max(n - 1, 0) * overlap)) for n, row in zip(n_votes, logits, strict=True)]
     return np.array([row / sum(row) for row in final]), matrices, common
 
@@ -94,8 +84,8 @@ def test_votes_that_are_evenly_wrong_show_how_often_and_how_frequent_each_class_
     truth = rng.choice(3, 20_000, p=[0.7, 0.25, 0.05])
     wrong = (truth[:, None] + rng.integers(1, 3, (20_000, 3))) % 3
     votes = np.where(rng.random((20_000, 3)) < 0.8, truth[:, None], wrong)
-    seen = []
-    posterior = evenly_wrong(np.eye(3)[votes].sum(axis=1), lambda shares: seen.append(shares) or np.log(shares)[None])
+    counts, seen = np.eye(3)[votes].sum(axis=1), []
+    posterior = evenly_wrong(counts, lambda shares: seen.append(shares) or np.log(shares)[None])
     np.testing.assert_allclose(seen[0], [0.7, 0.25, 0.05], atol=0.01)
     weights = [0.7, 0.25, 0.05] * np.array([0.8, 0.1, 0.1]) ** 2 * [0.1, 0.1, 0.8]  # two votes for class 0, one for 2
     first = np.flatnonzero((np.sort(votes) == [0, 0, 2]).all(axis=1))[0]
@@ -106,8 +96,8 @@ def test_votes_that_are_evenly_wrong_show_how_often_and_how_frequent_each_class_
 def test_where_a_class_is_rare_what_is_called_wrong_at_least_is(n_votes):
     rng = np.random.default_rng(n_votes)
     truth = (rng.random(3000) < 0.03).astype(int)
-    item, who = np.repeat(np.arange(3000), n_votes), rng.permuted(np.tile(np.arange(30), (3000, 1)), axis=1)
-    who = who[:, :n_votes].ravel()
+    item = np.repeat(np.arange(3000), n_votes)
+    who = rng.permuted(np.tile(np.arange(30), (3000, 1)), axis=1)[:, :n_votes].ravel()
     right = rng.random(len(item)) < rng.uniform(0.75, 0.98, 30)[who]
     fit = fit_votes(item, who, np.where(right, truth[item], 1 - truth[item]), 3000, 30, 2)
     assert fit.least_rate <= (fit.posterior.argmax(axis=1) != truth).mean()
@@ -134,11 +124,8 @@ def test_the_fit_of_rules_and_of_items_with_one_vote_is_that_of_loops():
 
 def test_single_votes_do_not_change_the_class_shares():
     (item, annotator, vote), _ = crowd(0)
-    more = (
-        np.arange(60, 160),
-        np.zeros(100, int),
-        np.zeros(100, int),
-    )  # a hundred more items, on each a vote for class 0
+    # A vote for class 0 on each of a hundred more items.
+    more = np.arange(60, 160), np.zeros(100, int), np.zeros(100, int)
     alone = fit_votes(item, annotator, vote, 60, 5, 3, max_iter=1)
     both = (np.append(old, new) for old, new in zip((item, annotator, vote), more, strict=True))
     np.testing.assert_allclose(fit_votes(*both, 160, 5, 3, max_iter=1).shares, alone.shares)
@@ -163,8 +150,8 @@ def test_calibration_finds_the_temperature_and_the_bias(tau, bias):
     found: tuple = 1.0, np.zeros(3)
     for _ in range(50):
         found = calibrate(logs, target, *found)
-    assert found[0] == pytest.approx(min(tau, MAX_TEMPERATURE), rel=1e-3)
-    if tau < MAX_TEMPERATURE:
+    assert found[0] == pytest.approx(min(tau, model.MAX_TEMPERATURE), rel=1e-3)
+    if tau < model.MAX_TEMPERATURE:
         np.testing.assert_allclose(found[1] - found[1].mean(), bias, atol=1e-3)
 
 
@@ -211,12 +198,12 @@ def test_an_audit_refits_the_overlap_and_verified_items_are_certain():
     drawn = rng.choice(400, 100, replace=False)
     known, votes = (drawn, truth[drawn]), (item, annotator, vote.ravel(), 400, 4, 2)
     audited = fit_votes(*votes, audited=known)
-    assert audited.overlap > 2 * OVERLAP
+    assert audited.overlap > 2 * model.OVERLAP
     consensus = fit_votes(*votes).posterior.argmax(axis=1)
     assert (audited.posterior.argmax(axis=1) == consensus).all()
-    assert fit_votes(*votes, audited=(drawn, consensus[drawn])).overlap < OVERLAP, "always right, hence surer"
+    assert fit_votes(*votes, audited=(drawn, consensus[drawn])).overlap < model.OVERLAP, "always right, hence surer"
     verified = fit_votes(*votes, verified=known)
-    assert verified.overlap == OVERLAP
+    assert verified.overlap == model.OVERLAP
     assert (verified.posterior[known] == 1).all()
 
 
@@ -250,10 +237,10 @@ def test_the_overlap_is_recovered_from_true_classes_and_from_votes_left_out():
     matrix = np.eye(3) * 0.7 + 0.1
     vote = (matrix[truth].cumsum(axis=1) > rng.random((5000, 1))).argmax(axis=1)
     for part in ((logits, voices, np.eye(3)[truth]), (logits, voices, matrix.T[vote])):
-        assert fit_overlap([part].copy, OVERLAP, most=5) == pytest.approx(1.0, abs=0.15)
+        assert fit_overlap([part].copy, model.OVERLAP, most=5) == pytest.approx(1.0, abs=0.15)
     independent = crowd(0, per_item=4)[0]
     fit, sure = fit_votes(*independent, 60, 5, 3), fit_votes(*independent, 60, 5, 3, overlap=0)
-    assert fit.overlap == OVERLAP  # votes do not lower it
+    assert fit.overlap == model.OVERLAP  # votes do not lower it
     assert (sure.posterior.argmax(axis=1) == fit.posterior.argmax(axis=1)).all()
     assert (sure.posterior.max(axis=1) >= fit.posterior.max(axis=1)).all()
 
