@@ -7,7 +7,7 @@ matrix of each (Kruskal 1977; Dawid and Skene 1979); that of the given label is 
 Their EM starts from the majority of the voices and is stopped early: after two steps for T, after one for the ranking.
 Voices are not quite independent, since all models are unsure of the same rows, and with more steps a rare class comes
 to mean "hard". On real labels, one class against the rest (`bench/several_models.py`), the error of T is .20 after two
-steps and .24 at convergence, where a quarter of the lower ends no longer hold; average precision is .62 and .53.
+steps and .24 at convergence, where a quarter of the lower ends no longer hold; average precision is .63 and .53.
 
 References
 ----------
