@@ -16,7 +16,7 @@ Dawid and Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
@@ -59,7 +59,7 @@ class Voices(NamedTuple):
     posterior: Floats  # P(true class), (n_samples, n_classes)
     counts: Floats  # rows by true class and given label
     named: Codes  # the class that each model finds likeliest, (n_models, n_samples)
-    disputed: float  # see `_disputed`
+    informed: Floats  # the share of the labels' entropy that each model explains, divided by the largest, (n_models,)
 
     @property
     def transition(self) -> Floats:
@@ -70,17 +70,36 @@ class Voices(NamedTuple):
     def belief(self) -> float:
         """How far to believe the voices: 1 − (u / `DISPUTED`)³, at least 0, if models differ on a share u of the rows.
 
-        Weak models share their errors and outvote labels that are right, and they contradict each other too.
+        Weak models share their errors and outvote labels that are right, and they contradict each other too. A row
+        counts by the weight of the best informed pair that differs.
         """
-        return 1 - min(1.0, self.disputed / DISPUTED) ** 3
+        disputed = np.zeros(self.named.shape[1])
+        for weight, differ in self.pairs():
+            np.maximum(disputed, weight * differ, out=disputed)
+        return 1 - min(1.0, float(disputed.mean()) / DISPUTED) ** 3
+
+    def pairs(self) -> Iterator[tuple[float, NDArray[np.bool_]]]:
+        """Yield for two models how well informed both are, and where they differ; a poor model hardly counts."""
+        for a, b in combinations(range(len(self.named)), 2):
+            yield float(self.informed[a] * self.informed[b]), self.named[a] != self.named[b]
+
+    def least_rate(self, rate: float) -> float:
+        """Return the noise rate less the largest disagreement of two models, and a sampling error.
+
+        Errors that all models share look like wrong labels. How many there are cannot be known: the yardstick is how
+        often two well-informed models contradict each other.
+        """
+        n_rows = self.named.shape[1]
+        apart = max(weight * float(differ.mean()) for weight, differ in self.pairs())
+        return max(0.0, rate - apart - 1.96 * float(np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
 
 
 def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     """T̂ = P(given label | true class), where the label and several models' votes are voices about the true class.
 
     The voices' matrix is weighted by how far they are believed (`Voices.belief`), the rest is `clean_count`'s.
-    The lower end of the claimed rate is that of the voices (`_least_rate`) or that of `clean_count` on the mean of the
-    models, whichever is higher.
+    The lower end of the claimed rate is that of the voices (`Voices.least_rate`) or that of `clean_count` on the mean
+    of the models, whichever is higher.
 
     Parameters
     ----------
@@ -101,7 +120,7 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     transition = belief * voices + (1 - belief) * one.transition
     prior = belief * heard.posterior.mean(axis=0) + (1 - belief) * clean_prior(one.transition, label_counts)
     rate = float(prior @ (1 - np.diagonal(transition)))
-    least, share = _least_rate(rate, heard.named), 1.0
+    least, share = heard.least_rate(rate), 1.0
     if determined is None:
         shares = supported_shares(calibrated_sample(posterior), transition, posterior.n_jobs)
         least, share = min(least, shares.least * rate), shares.most
@@ -150,17 +169,6 @@ def _resample(counts: Floats, shift: Floats, share: float, rng: np.random.Genera
     return part_of(rows / rows.sum(axis=1, keepdims=True), share)
 
 
-def _least_rate(rate: float, named: Codes) -> float:
-    """Return the noise rate less the largest disagreement of two models, and a sampling error.
-
-    Errors that all models share look like wrong labels. How many there are cannot be known: the yardstick is how often
-    the two most different models contradict each other.
-    """
-    n_rows = named.shape[1]
-    apart = max(float((a != b).mean()) for a, b in combinations(named, 2))
-    return max(0.0, rate - apart - 1.96 * float(np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
-
-
 def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
     """Return what the given label and the votes of calibrated models say about the true class.
 
@@ -184,25 +192,16 @@ def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
         counts = _count(labels, posterior)
         transition = pooled_rows(counts)
     named = np.stack([probs.argmax(axis=1) for probs in calibrated])
-    return Voices(posterior, counts, named, _disputed(calibrated, labels, named))
+    return Voices(posterior, counts, named, _informed(calibrated, labels))
 
 
-def _disputed(calibrated: Members, labels: Codes, named: Codes) -> float:
-    """Return the share of rows on which two models differ; a row counts by the best informed pair that does.
-
-    A pair's weight is I_a I_b / max I², where I is the share of the labels' entropy that a model explains: one poor
-    model does not make the others doubtful.
-    """
+def _informed(calibrated: Members, labels: Codes) -> Floats:
+    """Return the share of the labels' entropy that each model explains, divided by the largest."""
     n_rows, n_classes = calibrated[0].shape
-    shares = np.bincount(labels, minlength=n_classes) / n_rows
-    entropy = float(entr(shares).sum())
+    entropy = float(entr(np.bincount(labels, minlength=n_classes) / n_rows).sum())
     logs = [np.log(np.maximum(probs[np.arange(n_rows), labels], _LEAST)).mean() for probs in calibrated]
     explained = np.maximum(1 + np.array(logs) / max(entropy, _LEAST), _LEAST)
-    explained /= explained.max()
-    rows = np.zeros(n_rows)
-    for a, b in combinations(range(len(named)), 2):
-        np.maximum(rows, explained[a] * explained[b] * (named[a] != named[b]), out=rows)
-    return float(rows.mean())
+    return np.asarray(explained / explained.max(), np.float64)
 
 
 def _votes(probs: NDArray[np.float32], transition: Floats | None) -> Codes:
