@@ -1,12 +1,12 @@
 """Small networks on CIFAR-10N, out of fold: problems for several_models.py.
 
-    python bench/small_networks.py FOLDER [--epochs 8] [--threads 1]
+    python bench/small_networks.py FOLDER [--threads 1]
 
 Writes `cifar10n-small__aggregate.npz` and `…worst.npz` for $DUALT_SEVERAL_MODELS: a residual network, and a logistic
 regression over one layer of filters that were learned without labels (`dualt.crossfit.ImageFeatures`). In
 `cifar10n-alike__….npz` it is the residual network and another convolutional one. Needs CIFAR-10 (`dualt data get`) and
 the labels of CIFAR-10N in the folder of `worlds.py`; the worst label of an image is one of its three people's wrong
-ones. Takes about an hour and a half of one core.
+ones. Takes some two hours and a half of one core.
 """
 
 from __future__ import annotations
@@ -64,6 +64,9 @@ def plain_network(n_classes: int = 10) -> nn.Sequential:
     )  # fmt: skip
 
 
+NETWORKS = ((residual_network, 16), (plain_network, 8))  # with their epochs
+
+
 def of_network(
     network: Any, images: Any, given: Tensor, train: NDArray[Any], test: NDArray[Any], epochs: int
 ) -> NDArray[np.float32]:
@@ -98,7 +101,6 @@ def logits(network: Any, batch: Tensor) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -114,10 +116,9 @@ def main() -> None:
         given, start = labels.astype(np.int64), time.process_time()
         members = np.zeros((3, len(given), 10), np.float32)
         for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(features, given):
-            for place, network_of in enumerate((residual_network, plain_network)):
+            for place, (network_of, epochs) in enumerate(NETWORKS):
                 torch.manual_seed(0)
-                rows = train, test, options.epochs
-                members[place, test] = of_network(network_of(), pixels, torch.from_numpy(given), *rows)
+                members[place, test] = of_network(network_of(), pixels, torch.from_numpy(given), train, test, epochs)
             head = LogisticRegression(C=0.01, max_iter=200).fit(features[train], given[train])
             members[2, test] = head.predict_proba(features[test])
         right = ", ".join(f"{(own.argmax(axis=1) == clean).mean():.3f}" for own in members)
