@@ -47,15 +47,16 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
     if estimate.doubt is not None:
         surely = f" At least {percent(least)} of {labels} {look} wrong." if least and labels == "the consensus" else ""
         return f"No noise rate can be claimed: {estimate.doubt}.{surely}"
+    about = f"About {percent(rate)} of {labels} {look} wrong"
     if estimate.fit.rate_interval is None:
-        return f"About {percent(rate)} of the labels look wrong by {estimate.estimator}."
-    if least:
-        return f"About {percent(rate)} of {labels} {look} wrong (at least {percent(least)})."
-    if rate < _HARDLY_ANY:
+        return f"{about} by {estimate.estimator}."
+    if rate < _HARDLY_ANY and not least:
         return f"{few} than {percent(_HARDLY_ANY)} of {labels} {look} wrong."
+    if least or estimate.estimator == _VOTES:
+        return f"{about} (at least {percent(least)})."
     cause = "the models' errors" if estimate.fit.determined else "overlapping classes"
-    why = "" if estimate.estimator == _VOTES else f": {cause} may explain them"
-    return f"About {percent(rate)} of {labels} {look} wrong (at least 0 %{why})."
+    likeliest = f"No noise is claimed: overlapping classes can explain these labels (likeliest rate {percent(rate)})."
+    return likeliest if estimate.fit.determined is False else f"{about} (at least 0 %: {cause} may explain them)."
 
 
 def footnote(estimate: TransitionEstimate) -> str:
