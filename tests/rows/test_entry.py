@@ -72,7 +72,7 @@ def test_several_models_are_kept_and_their_mean_is_read():
     members = RNG.dirichlet(np.ones(3), (2, 600)).astype(np.float32)
     labels = without_some("NaN")
     kept = np.delete(np.arange(600), MISSING)
-    for given in (members, list(members), [pd.DataFrame(one) for one in members]):
+    for given in (members, list(members), [pd.DataFrame(one) for one in members], members.tolist()):
         posterior = as_posterior(given, labels)
         np.testing.assert_array_equal(posterior.members, members[:, kept])
         np.testing.assert_allclose(posterior.take(np.arange(len(kept)))[0], members.mean(axis=0)[kept], rtol=1e-6)

@@ -80,9 +80,7 @@ def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any, NDArray[A
     members = getattr(pred_probs, "members", None)
     if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean itself
         return members if len(members) > 1 else None, pred_probs, None
-    listed = isinstance(pred_probs, (list, tuple)) and len(pred_probs) > 0
-    n_axes = len(getattr(pred_probs[0] if listed else pred_probs, "shape", ())) + listed
-    if n_axes != 3 or not len(pred_probs):
+    if _n_axes(pred_probs) != 3 or not len(pred_probs):
         return None, pred_probs, None
     stacked, first = _stacked(pred_probs), pred_probs[0]
     if len(stacked) == 1:
@@ -91,6 +89,13 @@ def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any, NDArray[A
     if index is not None and not all(index.equals(index_of(given)) for given in pred_probs):
         raise InputError("Expected the rows of all models in one order, got data frames with different indices.")
     return stacked, first, stacked.mean(axis=0)
+
+
+def _n_axes(given: Any) -> int:
+    """Return the number of axes of an array, a data frame, or a list of either, of lists or of numbers."""
+    if isinstance(given, (list, tuple)) and given:
+        return 1 + _n_axes(given[0])
+    return len(getattr(given, "shape", ()))
 
 
 def _stacked(given: Any) -> NDArray[np.float32]:
