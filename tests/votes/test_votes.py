@@ -317,6 +317,15 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     assert codes(dualt.combine_votes(long, pd.DataFrame(repeats, plain.items, plain.class_names))) == {"temperature"}
 
 
+def test_who_finds_a_rare_class_does_better_than_guessing():
+    rng = np.random.default_rng(0)
+    truth = np.arange(800) % 50 == 0
+    right = rng.random((800, 5)) < np.where(truth, 0.7, 0.93)[:, None]
+    votes = np.column_stack([right == truth[:, None], rng.random(800) < 0.3]).astype(int)
+    (notice,) = dualt.combine_votes(votes).warnings
+    assert notice.message == "Not clearly better than guessing: 5."
+
+
 def test_with_rules_and_a_classifier_no_rate_is_claimed_until_some_are_verified():
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=1000)

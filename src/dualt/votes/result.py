@@ -354,8 +354,11 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     if one.any() and not rules_among(used).any():
         advice = "If they were shown others too, their votes say little."
         yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", advice)
-    chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
-    low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(chance * (1 - chance) / np.maximum(n_votes, 1)))
+    # Agreement by chance and its variance, as of Cohen's kappa: with a rare class it hardly varies.
+    said, shares = used / np.maximum(n_votes, 1)[:, None], votes.posterior.mean(axis=0)
+    chance = said @ shares
+    variance = chance + chance**2 - (said * shares * (said + shares)).sum(axis=1)
+    low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(np.maximum(variance, 0) / np.maximum(n_votes, 1)))
     if low.any():
         message = f"Not clearly better than guessing: {_listed(names[low])}."
         yield Notice("at-chance", message, "Leave them out, or ask them why.")
