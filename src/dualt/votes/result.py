@@ -342,7 +342,7 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     if votes._echoes:
         yield Notice("echo", "A classifier learns the errors of rules too, and then agrees with them.", advice)
     elif votes.fit.temperature == MAX_TEMPERATURE and not len(votes.audited[0]):
-        message = "The classifier agrees with the votes more than its probabilities say: it may repeat their errors."
+        message = "The classifier agrees with the votes more than it claims: it is cautious, or repeats their errors."
         yield Notice("temperature", message, advice)
     judged = n_votes >= _LEAST_VOTES
     one = judged & (used.max(axis=1) == n_votes)
