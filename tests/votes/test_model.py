@@ -70,10 +70,8 @@ def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overl
 def test_the_fit_is_that_of_loops(per_item, overlap):
     votes, _ = crowd(per_item, n_items=25, per_item=per_item)
     fit = fit_votes(*votes, 25, 5, 3, overlap=overlap, max_iter=5, tol=0)
-    posterior, matrices, common = loops(*votes, 25, 5, 3, 5, overlap)
-    np.testing.assert_allclose(fit.posterior, posterior, atol=1e-10)
-    np.testing.assert_allclose(fit.matrices, matrices, atol=1e-10)
-    np.testing.assert_allclose(fit.common, common, atol=1e-10)
+    for found, own in zip((fit.posterior, fit.matrices, fit.common), loops(*votes, 25, 5, 3, 5, overlap), strict=True):
+        np.testing.assert_allclose(found, own, atol=1e-10)
     once = fit_votes(*votes, 25, 5, 3, max_iter=1)
     stopped = fit_votes(*votes, 25, 5, 3, tol=1.5)  # posteriors of an item differ by 2 at most
     np.testing.assert_array_equal(stopped.posterior, once.posterior)
@@ -116,10 +114,9 @@ def test_the_fit_of_rules_and_of_items_with_one_vote_is_that_of_loops():
     votes, _ = rule_votes(0, n_items=120)
     assert {0, 1} < {*np.bincount(votes[0], minlength=120)}
     fit = fit_votes(*votes, 120, 9, 3, overlap=0.4, max_iter=5, tol=0)
-    posterior, matrices, common = loops(*votes, 120, 9, 3, 5, 0.4, rules=True)
-    np.testing.assert_allclose(fit.posterior, posterior, atol=1e-10)
-    np.testing.assert_allclose(fit.matrices, matrices, atol=1e-10)
-    np.testing.assert_allclose(fit.common, common, atol=1e-10)
+    expected = loops(*votes, 120, 9, 3, 5, 0.4, rules=True)
+    for found, plain in zip((fit.posterior, fit.matrices, fit.common), expected, strict=True):
+        np.testing.assert_allclose(found, plain, atol=1e-10)
 
 
 def test_single_votes_do_not_change_the_class_shares():
@@ -162,13 +159,8 @@ def test_renaming_and_reordering_permute_the_result(seed, with_classifier):
     plain = fit_votes(item, annotator, vote, 40, 5, 3, probs=probs)
     rng = np.random.default_rng(seed)
     order, items, people, classes = (rng.permutation(n) for n in (len(item), 40, 5, 3))
-    moved = np.empty((40, 3))
-    if probs is not None:
-        moved[items[:, None], classes] = probs
-    other = fit_votes(
-        items[item][order], people[annotator][order], classes[vote][order], 40, 5, 3,
-        probs=None if probs is None else moved,
-    )  # fmt: skip
+    moved = None if probs is None else probs[np.argsort(items)][:, np.argsort(classes)]
+    other = fit_votes(items[item][order], people[annotator][order], classes[vote][order], 40, 5, 3, probs=moved)
     np.testing.assert_allclose(other.posterior[items[:, None], classes], plain.posterior, atol=1e-6)
     back = other.matrices[people[:, None, None], classes[:, None], classes]
     np.testing.assert_allclose(back, plain.matrices, atol=1e-6)
@@ -179,9 +171,8 @@ def test_renaming_and_reordering_permute_the_result(seed, with_classifier):
 def test_matrices_are_recovered_from_many_votes():
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=4000)
-    true_matrices = np.array(
-        [np.eye(3) * 0.7 + 0.1, [[0.9, 0.1, 0], [0, 0.6, 0.4], [0.2, 0, 0.8]], np.eye(3) * 0.4 + 0.2]
-    )
+    uneven = [[0.9, 0.1, 0], [0, 0.6, 0.4], [0.2, 0, 0.8]]
+    true_matrices = np.array([np.eye(3) * 0.7 + 0.1, uneven, np.eye(3) * 0.4 + 0.2])
     votes = np.array([[rng.choice(3, p=matrix[y]) for y in truth] for matrix in true_matrices])
     item, annotator = np.tile(np.arange(4000), 3), np.repeat(np.arange(3), 4000)
     fit = fit_votes(item, annotator, votes.ravel(), 4000, 3, 3, overlap=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import poisson
+from scipy.stats import hypergeom, poisson
 
 from dualt.errors import InputError, LabelsError
 from dualt.labels import Codes, look_alike
@@ -167,15 +168,14 @@ class Votes:
         self.n_votes = np.bincount(ballots.item, minlength=len(self.items))
         rate = float(1 - self.probability.mean())
         self.noise_rate_interval = min(fit.least_rate, rate), 1.0
-        rows, truth = audited
+        rows, _ = audited
         if len(rows):
-            share = (unverified[rows].argmax(axis=1) != truth).mean()
-            left = 1 - len(np.unique(known)) / len(self.items)  # the other items are a sample too, of N - n
-            low, high = (float(end) * left for end in wilson(share, _Z**2 / max(len(rows) * left, 1.0)))
-            # The labels of other items that the verified ones changed may have been wrong.
-            changed = unverified.argmax(axis=1) != self.codes
-            changed[rows] = False
-            self.noise_rate_interval = max(0.0, low - float(changed.mean())), high
+            changed, drawn = unverified.argmax(axis=1) != self.codes, np.unique(rows)
+            wrong, n_settled = int(changed[drawn].sum()), len(np.unique(known)) - len(drawn)
+            low, high = _wrong_in_all(wrong, len(drawn), len(self.items) - n_settled)
+            # Those found are corrected. Other labels that the known items changed may have been wrong too.
+            low, high = max(0, low - int(changed.sum())), high - wrong
+            self.noise_rate_interval = low / len(self.items), high / len(self.items)
         self.noise_rate = float(np.clip(rate, *self.noise_rate_interval))
 
     def next_items(self, size: int = 100) -> NDArray[Any]:
@@ -311,6 +311,17 @@ class Votes:
         return f"Votes({said} on {len(self.items):,} items, {len(self.class_names)} classes, {rate})"
 
 
+def _wrong_in_all(wrong: int, n_drawn: int, n_items: int) -> tuple[int, int]:
+    """Return the smallest and largest number of wrong items, given how many of a random sample are wrong (95 %).
+
+    Exact (hypergeometric): where few are wrong, the lower end of Wilson's interval fails in up to a fifth of samples.
+    """
+    possible, least = range(wrong, n_items - n_drawn + wrong + 1), 0.025
+    low = bisect_left(possible, least, key=lambda total: hypergeom.sf(wrong - 1, n_items, total, n_drawn))
+    high = bisect_right(possible, -least, key=lambda total: -hypergeom.cdf(wrong, n_items, total, n_drawn))
+    return possible[low], possible[high - 1]
+
+
 def _resample(counts: Floats, common: Floats, rng: np.random.Generator) -> Floats:
     """Draw a matrix from its posterior, rows ~ Dirichlet(counts + POOLING · common)."""
     drawn = rng.gamma(np.maximum(counts + POOLING * common, 1e-6))
@@ -331,7 +342,7 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     if votes._echoes:
         yield Notice("echo", "A classifier learns the errors of rules too, and then agrees with them.", advice)
     elif votes.fit.temperature == MAX_TEMPERATURE and not len(votes.audited[0]):
-        message = "The classifier agrees with the votes more than its probabilities say: it may repeat their errors."
+        message = "The classifier agrees with the votes more than it claims: it is cautious, or repeats their errors."
         yield Notice("temperature", message, advice)
     judged = n_votes >= _LEAST_VOTES
     one = judged & (used.max(axis=1) == n_votes)
@@ -343,8 +354,11 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     if one.any() and not rules_among(used).any():
         advice = "If they were shown others too, their votes say little."
         yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", advice)
-    chance = used / np.maximum(n_votes, 1)[:, None] @ votes.posterior.mean(axis=0)
-    low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(chance * (1 - chance) / np.maximum(n_votes, 1)))
+    # Agreement by chance and its variance, as of Cohen's kappa: with a rare class it hardly varies.
+    said, shares = used / np.maximum(n_votes, 1)[:, None], votes.posterior.mean(axis=0)
+    chance = said @ shares
+    variance = chance + chance**2 - (said * shares * (said + shares)).sum(axis=1)
+    low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(np.maximum(variance, 0) / np.maximum(n_votes, 1)))
     if low.any():
         message = f"Not clearly better than guessing: {_listed(names[low])}."
         yield Notice("at-chance", message, "Leave them out, or ask them why.")
