@@ -485,15 +485,16 @@ def test_folds_that_train_on_what_they_test_are_refused():
 
 @pytest.mark.parametrize("text", [None, ["said"]], ids=["table", "text"])
 def test_new_rows_are_predicted_one_by_one(text):
-    """The probabilities of a row do not depend on others; unknown categories and blanks are no error."""
+    """The probabilities of a row do not depend on others; unknown categories, blanks and outliers are no error."""
     rng = np.random.default_rng(0)
-    labels = rng.integers(2, size=120)
-    words = np.array([["cold ice", "snow winter"], ["warm sun", "beach summer"]])[labels, rng.integers(2, size=120)]
-    table = pd.DataFrame(
-        {"said": words, "size": np.char.mod("%.2f", rng.normal(2 * labels)), "kind": list("abcd") * 30}
-    )
+    labels = rng.integers(2, size=600)
+    words = np.array([["cold ice", "snow winter"], ["warm sun", "beach summer"]])[labels, rng.integers(2, size=600)]
+    sizes = np.where(rng.random(600) < 0.8 * labels, "", np.char.mod("%.0f", rng.normal(2, 1, 600)))
+    table = pd.DataFrame({"said": words, "size": sizes, "kind": list("abcd") * 150})
     new = table.iloc[:6].copy()
     new.loc[0, "kind"], new.loc[1, "size"], new.loc[2, "size"], new.loc[3, "said"] = "unseen", "", "many", ""
+    new.loc[4, "size"], new.loc[5, "size"] = "-1000", "-1000000"
+    table = table if text else table.drop(columns="said")
     found = dualt.cross_fit(table, labels, text=text, quick=True)
 
     def predict(new, given=labels):
@@ -502,7 +503,7 @@ def test_new_rows_are_predicted_one_by_one(text):
     names, probs = predict(new)
     assert names == ("0", "1")
     np.testing.assert_allclose(probs.sum(axis=1), 1)
-    for row in (0, 2, 5):
+    for row in (0, 2, 4, 5):
         np.testing.assert_allclose(predict(new.iloc[[row]])[1], probs[[row]], atol=1e-9)
-    some = np.where(np.arange(120) < 100, labels.astype(object), None)
-    assert (predict(table.iloc[100:], some)[1].argmax(axis=1) == labels[100:]).mean() > 0.7
+    some = np.where(np.arange(600) < 500, labels.astype(object), None)
+    assert (predict(table.iloc[500:], some)[1].argmax(axis=1) == labels[500:]).mean() > 0.7
