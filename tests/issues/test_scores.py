@@ -167,6 +167,8 @@ def test_bad_input_is_refused(arguments, error, message):
 def test_a_label_that_the_matrix_rules_out_is_wrong_for_sure():
     found = dualt.find_label_issues([[1.0, 0.0], [0.0, 1.0]], [1, 1], np.eye(2))
     np.testing.assert_allclose(found.probability_right, [0, 1])
+    posterior = as_posterior([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    assert second_likeliest(posterior, found, np.arange(2), np.ones(2)) == [(1, 0), (0, 0)], "never the label itself"
 
 
 def test_a_row_that_the_matrix_rules_out_is_suggested_its_clean_class():

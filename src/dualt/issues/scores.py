@@ -23,7 +23,7 @@ from dualt.rows.chunks import entries_at, surest
 from dualt.rows.dask import DaskPosterior, delayed, lazy_frame
 from dualt.rows.scaling import apply_power
 from dualt.transition import EarlyPosterior, clean_prior, matrix_for
-from dualt.validation import ClassNames, index_of
+from dualt.validation import ClassNames, index_of, is_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -144,7 +144,8 @@ def find_label_issues(
         return _lazy_frame(posterior, _prepare(posterior, transition, estimator), threshold, top)
     found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
     found = found if rows is None else found.spread(rows, posterior.n_given)
-    index, texts = index_of(pred_probs), getattr(pred_probs, "texts", None)
+    # A data frame may have a class of that name.
+    index, texts = index_of(pred_probs), None if is_frame(pred_probs) else getattr(pred_probs, "texts", None)
     return replace(found, index=index_of(noisy_labels) if index is None else index, texts=texts)
 
 
@@ -177,9 +178,9 @@ def second_likeliest(
     probs, labels = posterior.take(rows)
     clean_posterior = EarlyPosterior(found.transition, posterior.dtype)
     weights = clean_posterior(apply_power(probs, posterior.power, tail=0)) * found.transition.T[labels]
-    np.put_along_axis(weights, labels[:, None], 0, axis=1)
+    np.put_along_axis(weights, labels[:, None], -1, axis=1)  # below the zeros of a matrix that leaves no other class
     best, largest = surest(weights)
-    shares = largest / np.maximum(weights.sum(axis=1), np.finfo(weights.dtype).tiny)
+    shares = largest / np.maximum(np.maximum(weights, 0).sum(axis=1), np.finfo(weights.dtype).tiny)
     return list(zip(best.tolist(), ((1 - right) * shares).tolist(), strict=True))
 
 
