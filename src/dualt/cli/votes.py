@@ -120,11 +120,17 @@ def _read(
         about = source.drop_duplicates(item).set_index(item).drop(columns=several.columns[several.any()])
     if about is not None and items is None:
         votes = votes.drop(columns=learned)
+    elif about is not None:  # one file may have as numbers what the other has as text
+        votes, about.index = votes.astype({item: str}), about.index.astype(str)
     return votes, columns | {"item": item}, about, learned
 
 
-def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> dict[Any, str]:
-    """Return the true class by item; an index is the row of the consensus, which `combine` makes."""
+def _true_classes(
+    path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str
+) -> tuple[list[Any], list[str]]:
+    """Return items and their true classes; an index is the row of the consensus, which `combine` makes."""
+    import pandas as pd
+
     table = dualt.io.read_table(path, guarded=True)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
@@ -141,8 +147,14 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     rows = table[table[truth] != ""]
     if rows.empty:
         raise InputError(f"Expected classes in the column {truth!r} of {path} for what was checked, got none.")
-    items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]
-    return dict(zip(items, rows[truth], strict=True))
+    items = rows[name]
+    if name == "index":
+        places, known = pd.to_numeric(items, errors="coerce"), combine().items
+        wrong = items[~places.isin(range(len(known)))]
+        if len(wrong):
+            raise InputError(f"Expected rows from 0 to {len(known) - 1:,} as index in {path}, got {wrong.iloc[0]!r}.")
+        items = pd.Series(known[places.astype(int)])
+    return items.tolist(), rows[truth].tolist()
 
 
 def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
@@ -173,7 +185,7 @@ def _learned(
         labels = pd.Series(first.labels, first.items)
     missing = labels.index.difference(about.index)
     if len(missing):
-        raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
+        raise InputError(f"Expected a row for each item that has votes, got none for {missing.tolist()[0]!r}.")
     with progress() as advance:
         found = dualt.cross_fit(
             about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance

@@ -16,6 +16,7 @@ from dualt.errors import InputError, LabelsError
 from dualt.io.table_columns import INDEX_COLUMNS
 from dualt.io.tables import JSON_LINES, read_records, read_table
 from dualt.labels import Codes, shorten
+from dualt.validation import check_class_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -95,8 +96,8 @@ def as_ballots(
     index = pd.Index(items)
     if index.has_duplicates:
         raise InputError(
-            f"Expected one row per item, got several for {index[index.duplicated()][0]!r}. If each row is a vote, name"
-            " the columns of annotators and labels."
+            f"Expected one row per item, got several for {index[index.duplicated()].tolist()[0]!r}. If each row is a"
+            " vote, name the columns of annotators and labels."
         )
     place = index.get_indexer(pd.Index(long["item"]))
     if (place < 0).any():
@@ -140,7 +141,8 @@ def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, 
 
 
 def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[int, int] | None) -> Sequence[Any]:
-    names = _sorted(found) if classes is None else classes
+    names = _sorted(found) if classes is None else list(classes)
+    check_class_names(names)
     if shape is not None and len(names) != shape[1]:
         numbers = [int(one) for one in names if str(one).isdigit()]
         if classes is not None or len(numbers) < len(names) or max(numbers) >= shape[1]:
