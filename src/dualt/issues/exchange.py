@@ -16,10 +16,9 @@ from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
 from dualt.files import write_text
-from dualt.io.tables import read_records
 from dualt.issues.label_issues import LabelIssues
 from dualt.validation import class_name
-from dualt.votes.tables import answers_of
+from dualt.votes.tables import answers_of, read_tasks
 
 ANSWER = "new"
 Row = Mapping[str, Any]
@@ -88,7 +87,7 @@ TOOLS: dict[str, Callable[[Row, Row, Path | None], dict[str, Any]]] = {
 
 def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each answered task, from 1, and its `index`, `example`, `old` and `new`."""
-    for number, task in enumerate(read_records(path), start=1):
+    for number, task in enumerate(read_tasks(path), start=1):
         known = next((part for part in (task.get("data"), task.get("metadata")) if isinstance(part, dict)), task)
         if known.get("index") is None or known.get("old") is None:
             raise InputError(f"Expected 'index' and 'old' in task {number} of {path}, as `--export` writes them.")

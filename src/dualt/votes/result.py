@@ -245,8 +245,8 @@ class Votes:
             often = counts[true, said] >= 0.5 and true != said
             confusions.append(f"{names[true]} → {names[said]} ({matrix[true, said]:.0%})" if often else "")
         quality, low, high = self._quality
-        n_votes = np.bincount(self.ballots.annotator, minlength=len(quality))
-        columns = {"name": self.ballots.annotators, "votes": n_votes, "quality": quality, "low": low, "high": high}
+        columns = {"name": self.ballots.annotators, "votes": self._used.sum(axis=1)}
+        columns |= {"quality": quality, "low": low, "high": high}
         return pd.DataFrame(columns | {"worst_confusion": confusions})
 
     @cached_property

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError
+from dualt.files import read_json
 from dualt.io.table_columns import INDEX_COLUMNS
-from dualt.io.tables import JSON_LINES, read_records, read_table
+from dualt.io.tables import JSON_LINES, json_lines, read_table
 from dualt.labels import Codes, shorten
 from dualt.validation import check_class_names
 
@@ -228,7 +229,7 @@ def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
     path = Path(path)
     if path.suffix.lower() not in (".json", *JSON_LINES):
         return read_table(path)
-    records = read_records(path)
+    records = read_tasks(path)
     try:
         found = [vote for number, record in enumerate(records) for vote in answers_of(record, number)]
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -243,6 +244,14 @@ def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
         row if question is None else row | {column: _single(said, row["item"])}
         for question, said, row in found if question in (None, label) or len(asked) == 1
     ])  # fmt: skip
+
+
+def read_tasks(path: Path) -> list[dict[str, Any]]:
+    """Return the tasks of a labelling tool's export: a list in JSON, or JSON lines."""
+    tasks = [*json_lines(path)] if path.suffix.lower() in JSON_LINES else read_json(path, limit=1 << 40)
+    if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in tasks):
+        raise InputError(f"Expected a list of tasks in {path}, each an object, got something else.")
+    return tasks
 
 
 def answers_of(record: dict[str, Any], number: int) -> Iterator[tuple[str | None, Any, dict[str, Any]]]:
