@@ -114,11 +114,6 @@ def test_a_prior_of_thousands_of_classes_takes_no_cube(monkeypatch):
     np.testing.assert_allclose(found, clean, atol=1e-6)
 
 
-def test_sizes_must_fit():
-    with pytest.raises(TransitionError, match="3×3"):
-        dualt.clean_posterior(np.full((1, 3), 1 / 3), np.eye(2))
-
-
 def test_a_label_that_no_class_leaves_says_nothing():
     always_one = [[0.0, 1.0, 0.0]] * 3
     with pytest.warns(DualtWarning, match="near singular"):
@@ -171,6 +166,8 @@ def test_the_classes_of_an_estimate_are_matched_by_the_columns(function):
     np.testing.assert_allclose(function(probs, estimate), by_hand, atol=1e-12)
     with pytest.raises(TransitionError, match="'x' are not in both"):
         function(pd.DataFrame(probs, columns=["a", "b", "x"]), estimate)
+    with pytest.raises(TransitionError, match="3×3"):
+        function(probs, np.eye(2))
 
 
 @pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])
