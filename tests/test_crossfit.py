@@ -22,6 +22,7 @@ from dualt.crossfit.examples import columns_of
 from dualt.crossfit.table_model import TableModel
 from dualt.errors import InputError, LabelsError, UnknownNameError
 
+BAYES = make_pipeline(CountVectorizer(), MultinomialNB())
 WORDS = {"animal": ["fox", "hen", "cat", "owl"], "drink": ["tea", "milk", "cola", "beer"], "sea": ["crab", "wave"]}
 
 
@@ -70,10 +71,8 @@ def test_a_row_without_a_label_is_predicted_and_not_learnt_from(missing):
     assert np.flatnonzero(~found.labelled).tolist() == np.flatnonzero(found.fold < 0).tolist() == [0, 50]
     assert [found.class_names[code] for code in found.pred_probs[[0, 50]].argmax(axis=1)] == clean[[0, 50]].tolist()
     kept = np.delete(np.arange(90), [0, 50])
-    alone = cross_fit(
-        [texts[row] for row in kept], given[kept], model=make_pipeline(CountVectorizer(), MultinomialNB())
-    )
-    both = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    alone = cross_fit([texts[row] for row in kept], given[kept], model=BAYES)
+    both = cross_fit(texts, labels, model=BAYES)
     np.testing.assert_allclose(both.pred_probs[kept], alone.pred_probs)
     assert len(dualt.find_label_issues(both[both.labelled], labels[both.labelled])) == 88
 
@@ -83,7 +82,7 @@ def test_a_row_without_a_label_is_never_flagged(missing):
     texts, given, _ = texts_of(wrong=0.15)
     labels = pd.Series(given.astype(object), index=[f"row {row}" for row in range(90)])
     labels.iloc[[0, 50]] = missing
-    probs = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    probs = cross_fit(texts, labels, model=BAYES)
     issues = dualt.find_label_issues(probs, labels.sample(frac=1, random_state=0))
     alone = dualt.find_label_issues(probs[probs.labelled], labels[probs.labelled])
     assert len(issues) == 90
@@ -239,10 +238,8 @@ def test_sparse_matrices_and_own_models_of_texts():
     texts, given, _ = texts_of()
     counts = CountVectorizer().fit_transform(texts)
     assert cross_fit(sparse.csr_array(counts), given).agreement > 0.8
-    own = make_pipeline(CountVectorizer(), MultinomialNB())
-    np.testing.assert_allclose(
-        cross_fit(pd.Series(texts), given, model=own).pred_probs, cross_fit(texts, given, model=own).pred_probs
-    )
+    series, listed = (cross_fit(own, given, model=BAYES).pred_probs for own in (pd.Series(texts), texts))
+    np.testing.assert_allclose(series, listed)
 
 
 def test_the_result_does_not_depend_on_the_number_of_jobs():
@@ -255,9 +252,7 @@ def test_the_result_does_not_depend_on_the_number_of_jobs():
 def test_progress_is_told():
     texts, given, _ = texts_of(60)
     told = []
-    cross_fit(
-        texts, given, model=make_pipeline(CountVectorizer(), MultinomialNB()), on_progress=lambda *t: told.append(t)
-    )
+    cross_fit(texts, given, model=BAYES, on_progress=lambda *t: told.append(t))
     assert told == [("fitting", done, 5) for done in range(1, 6)]
 
 
@@ -426,9 +421,8 @@ def test_texts_in_several_columns_and_numbers_beside_them():
     )
     assert cross_fit(frame[["subject", "message"]], given, text=["subject", "message"], quick=True).agreement > 0.95
     assert cross_fit(frame[["message"]], given, text="message", quick=True).agreement < 0.9
-    frame["price"] = np.where(
-        half, np.unique(clean, return_inverse=True)[1], np.nan
-    )  # decides where the message does not
+    # Decides where the message does not.
+    frame["price"] = np.where(half, np.unique(clean, return_inverse=True)[1], np.nan)
     found = cross_fit(frame.drop(columns="subject"), given, text="message")
     assert found.agreement > 0.95
     assert len(found.members) == 5

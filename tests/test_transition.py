@@ -20,12 +20,6 @@ def test_to_noisy_is_a_sum_over_clean_classes(transition, seed):
     np.testing.assert_allclose(dualt.to_noisy(clean, transition), loop, atol=1e-12)
 
 
-def test_l1_error_by_hand():
-    a, b = [[0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [0.5, 0.5]]
-    assert dualt.l1_error(a, b) == 0.8
-    assert dualt.l1_error(a, b, normalize=True) == 0.4
-
-
 @given(st.integers(2, 6), st.floats(0, 0.4), st.integers(0, 1000))
 def test_clean_posterior_undoes_to_noisy(n_classes, rate, seed):
     transition = dualt.noise.random_diagonal_dominant(n_classes, rate, seed)

@@ -27,9 +27,9 @@ def picture(kind, shape=(5, 4), colour=(10, 20, 30)):
 
 def test_texts_of_all_rows_are_shown_for_those_listed():
     arguments = report(4)
-    given = [f"the text of example {row}" for row in range(len(arguments["issues"]))]
-    expected = render_report(**arguments | {"texts": texts(4)})
-    for each in (given, tuple(given), np.array(given)):
+    given = texts(4)
+    expected = render_report(**arguments | {"texts": given})
+    for each in (tuple(given), np.array(given)):
         assert render_report(**arguments | {"texts": each}) == expected
     with pytest.raises(InputError, match=r"12 texts.*got 11"):
         render_report(**arguments | {"texts": given[1:]})

@@ -52,8 +52,7 @@ def votes(
     table, columns, about, learned = _read(
         data, {"item": item, "annotator": annotator, "label": label}, items, text, features
     )
-    item = columns["item"]
-    voices = None
+    item, voices = columns["item"], None
     if probs is not None:
         voices = _probabilities(probs, item, table.get(item, table.index))
     elif about is not None:
@@ -125,9 +124,7 @@ def _read(
     return votes, columns | {"item": item}, about, learned
 
 
-def _true_classes(
-    path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str
-) -> tuple[list[Any], list[str]]:
+def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> tuple[Any, Any]:
     """Return items and their true classes; an index is the row of the consensus, which `combine` makes."""
     import pandas as pd
 
@@ -230,7 +227,7 @@ def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
         "noise_rate": found.noise_rate, "noise_rate_interval": list(found.noise_rate_interval),
         "annotators": found.annotators.astype({"name": str}).to_dict("records"),
         "next_items": [str(name) for name in chosen], "consensus_transition": found.consensus.transition.tolist(),
-        "warnings": [{"code": one.code, "message": one.message, "advice": one.advice} for one in found.warnings],
+        "warnings": [vars(notice) for notice in found.warnings],
     }  # fmt: skip
 
 

@@ -154,12 +154,8 @@ def _logistic(*strengths: float) -> list[LogisticRegression]:
 
 
 def _boosting(columns: Columns, n_known: int, labels: NDArray[np.intp], random_state: int | None) -> Family:
-    trees = partial(
-        HistGradientBoostingClassifier,
-        learning_rate=0.05,
-        categorical_features=columns.categorical,
-        random_state=random_state,
-    )
+    common = {"learning_rate": 0.05, "categorical_features": columns.categorical, "random_state": random_state}
+    trees = partial(HistGradientBoostingClassifier, **common)
     counts = np.unique(labels[labels >= 0], return_counts=True)[1]
     stops = counts.min() >= _STOPPING_LABELS
     small = trees(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)

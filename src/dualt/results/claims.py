@@ -31,10 +31,7 @@ _HARD = "all probabilities are 0 or 1, as predictions are"
 
 
 def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
-    """Return the finding in one sentence: about how many labels look wrong, and how many are at least.
-
-    An upper end is given only where one can be claimed: after an audit.
-    """
+    """Return the finding in one sentence: about how many labels look wrong, at least and, after an audit, at most."""
     rate, (low, high) = estimate.noise_rate, estimate.noise_rate_interval(level)
     labels, look, are, few = "the labels", "look", "are", "Fewer"
     if estimate.estimator == _VOTES and estimate.fit.rate_interval is not None:  # not the matrix of one annotator
