@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Estimators that do not rest on the classifier: on true labels, the features of the examples, or several votes.
 _VOTES = "votes"
 _BY_OTHER_MEANS = ("oracle", "hoc", _VOTES)
-_COUNT_LABELS = ("confident-joint", "clean-count", "joint")
+_COUNT_LABELS = ("spade", "confident-joint", "clean-count", "views", "selective", "joint")
 # Standard errors by which the agreement with the labels must differ from that of chance, and the share of the labels'
 # entropy that the predictions must explain otherwise.
 _SURE, _UNINFORMATIVE = 3.0, 0.02
