@@ -40,7 +40,7 @@ _CASES = {
     "both infinities": Bad(
         ProbabilitiesError, r"inf at row 0, column 0", np.array([[np.inf, -np.inf], *PROBS[1:].tolist()])
     ),
-    "negative": Bad(ProbabilitiesError, r"\[0, 1\], got -0\.1 at row 1, column 0", changed(1, 0, -0.1)),
+    "negative": Bad(ProbabilitiesError, r"\[0, 1\], got -0\.1 at row 1, column 0\. Drop", changed(1, 0, -0.1)),
     "above one": Bad(ProbabilitiesError, r"sum to 1, got 1\.8 at row 2", changed(2, 0, 1.4)),
     "row sum": Bad(ProbabilitiesError, r"sum to 1, got 1\.2 at row 1.*by its sum", changed(1, 0, 0.4)),
     "zero row": Bad(ProbabilitiesError, r"sum to 1, got 0 at row 0", np.vstack([[0, 0], PROBS[1:]])),

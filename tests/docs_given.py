@@ -1,6 +1,5 @@
 """What the pages take for granted: files, models and machines a reader has, made small. Named by `<!-- given: -->`."""
 
-import csv
 import os
 import socket
 import sys
@@ -10,6 +9,7 @@ import numpy as np
 from docs_pages import ROOT
 
 from dualt import noise
+from tests.cli.commands import fill_in, write_rows
 
 CLEAN = np.arange(300) % 3
 
@@ -37,30 +37,25 @@ def predicted(clean, n_errors, rng):
 def readme_tickets(run):
     """A table of texts, and a review of one of its rows."""
     words = {"billing": "invoice refund charged card", "login": "password reset account locked"}
-    rng = np.random.default_rng(0)
-    with Path("tickets.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["ticket", "text", "queue"])
-        for number in range(80):
-            queue, other = list(words)[:: 1 if number % 2 else -1]
-            text = " ".join(rng.choice(words[queue].split(), 4))
-            writer.writerow([f"T{number}", text, other if number == 7 else queue])
+    rng, rows = np.random.default_rng(0), []
+    for number in range(80):
+        queue, other = list(words)[:: 1 if number % 2 else -1]
+        text = " ".join(rng.choice(words[queue].split(), 4))
+        rows.append({"ticket": f"T{number}", "text": text, "queue": other if number == 7 else queue})
+    write_rows("tickets.csv", rows)
     Path("suspects-review.csv").write_text("index,id,old,new\n7,T7,login,billing\n", encoding="utf-8")
 
 
 def customers(run):
     """A table with numbers, categories and empty cells, and a review of one of its rows."""
-    rng = np.random.default_rng(0)
-    with Path("customers.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["customer", "age", "job", "risk"])
-        for row in range(200):
-            age, job = int(rng.integers(18, 80)), rng.choice(["clerk", "nurse", ""])
-            risk = "low" if (age + 20 * (job == "nurse") > 50) != (row == 7) else "high"
-            writer.writerow([f"C{row}", "" if row % 20 == 3 else age, job, risk])
-            if row == 7:
-                review = f"index,id,old,new\n7,C7,{risk},{'high' if risk == 'low' else 'low'}\n"
-    Path("suspects-review.csv").write_text(review, encoding="utf-8")
+    rng, rows = np.random.default_rng(0), []
+    for row in range(200):
+        age, job = int(rng.integers(18, 80)), rng.choice(["clerk", "nurse", ""])
+        risk = "low" if (age + 20 * (job == "nurse") > 50) != (row == 7) else "high"
+        rows.append({"customer": f"C{row}", "age": "" if row % 20 == 3 else age, "job": job, "risk": risk})
+    write_rows("customers.csv", rows)
+    old = rows[7]["risk"]
+    write_rows("suspects-review.csv", [{"index": 7, "id": "C7", "old": old, "new": {"low": "high"}.get(old, "low")}])
 
 
 def readme_shards(run):
@@ -78,43 +73,29 @@ def readme_shards(run):
 
 def filled_audit(run):
     """The column "true" of audit.csv, as a person fills it in."""
-    fill_audit(lambda row: CLEAN[int(row["index"])])
+    fill_in("audit.csv", CLEAN)
 
 
 def filled_howto_audit(run):
     """The same with the true classes of true.npy."""
-    true = np.load("true.npy")
-    fill_audit(lambda row: true[int(row["index"])])
-
-
-def fill_audit(answer):
-    """Write what a person finds out about the rows of audit.csv."""
-    with Path("audit.csv").open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        rows = [{**row, "true": answer(row)} for row in reader]
-    with Path("audit.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, reader.fieldnames)
-        writer.writeheader()
-        writer.writerows(rows)
+    fill_in("audit.csv", np.load("true.npy"))
 
 
 def vote_table(run):
     """The labels of three people for texts of two kinds, a row per vote."""
-    rng = np.random.default_rng(0)
+    rng, rows = np.random.default_rng(0), []
     words = {"animal": "fox hen owl cat dog cow", "drink": "tea milk beer wine rum gin"}
-    with Path("votes.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["id", "who", "label", "text"])
-        for number in range(150):
-            true, other = list(words)[:: 1 if number % 2 else -1]
-            text = " ".join(rng.choice(words[true].split(), 5))
-            for who, errors in (("Ann", 0.1), ("Bo", 0.2), ("Cy", 0.3)):
-                writer.writerow([number, who, other if rng.random() < errors else true, text])
+    for number in range(150):
+        true, other = list(words)[:: 1 if number % 2 else -1]
+        text = " ".join(rng.choice(words[true].split(), 5))
+        for who, errors in (("Ann", 0.1), ("Bo", 0.2), ("Cy", 0.3)):
+            rows.append({"id": number, "who": who, "label": other if rng.random() < errors else true, "text": text})
+    write_rows("votes.csv", rows)
 
 
 def filled_vote_audit(run):
     """Their true classes: even numbers are drinks."""
-    fill_audit(lambda row: "animal" if int(row["id"]) % 2 else "drink")
+    fill_in("audit.csv", ["drink", "animal"] * 75)
 
 
 def tiny_data(run):

@@ -22,6 +22,7 @@ from dualt.crossfit.examples import columns_of
 from dualt.crossfit.table_model import TableModel
 from dualt.errors import InputError, LabelsError, UnknownNameError
 
+BAYES = make_pipeline(CountVectorizer(), MultinomialNB())
 WORDS = {"animal": ["fox", "hen", "cat", "owl"], "drink": ["tea", "milk", "cola", "beer"], "sea": ["crab", "wave"]}
 
 
@@ -70,26 +71,18 @@ def test_a_row_without_a_label_is_predicted_and_not_learnt_from(missing):
     assert np.flatnonzero(~found.labelled).tolist() == np.flatnonzero(found.fold < 0).tolist() == [0, 50]
     assert [found.class_names[code] for code in found.pred_probs[[0, 50]].argmax(axis=1)] == clean[[0, 50]].tolist()
     kept = np.delete(np.arange(90), [0, 50])
-    alone = cross_fit(
-        [texts[row] for row in kept], given[kept], model=make_pipeline(CountVectorizer(), MultinomialNB())
-    )
-    both = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
+    alone = cross_fit([texts[row] for row in kept], given[kept], model=BAYES)
+    both = cross_fit(texts, labels, model=BAYES)
     np.testing.assert_allclose(both.pred_probs[kept], alone.pred_probs)
     assert len(dualt.find_label_issues(both[both.labelled], labels[both.labelled])) == 88
 
 
-def partly_labelled(missing=None):
-    """Return probabilities, labels of which two are missing, and all labels."""
+@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
+def test_a_row_without_a_label_is_never_flagged(missing):
     texts, given, _ = texts_of(wrong=0.15)
     labels = pd.Series(given.astype(object), index=[f"row {row}" for row in range(90)])
     labels.iloc[[0, 50]] = missing
-    probs = cross_fit(texts, labels, model=make_pipeline(CountVectorizer(), MultinomialNB()))
-    return probs, labels, given
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
-def test_a_row_without_a_label_is_never_flagged(missing):
-    probs, labels, given = partly_labelled(missing)
+    probs = cross_fit(texts, labels, model=BAYES)
     issues = dualt.find_label_issues(probs, labels.sample(frac=1, random_state=0))
     alone = dualt.find_label_issues(probs[probs.labelled], labels[probs.labelled])
     assert len(issues) == 90
@@ -211,12 +204,6 @@ def test_columns_may_be_empty_or_almost(n_filled, quick):
     assert cross_fit(features, labels, quick=quick).agreement > 0.95
 
 
-def test_no_labels_are_refused():
-    for labels in (None, [], [None, ""]):
-        with pytest.raises(LabelsError, match="Expected at least one label, got none"):
-            cross_fit(np.eye(2), labels)
-
-
 def test_an_index_travels():
     features, labels = load_iris(return_X_y=True, as_frame=True)
     features = features.sample(frac=1, random_state=0)
@@ -251,10 +238,8 @@ def test_sparse_matrices_and_own_models_of_texts():
     texts, given, _ = texts_of()
     counts = CountVectorizer().fit_transform(texts)
     assert cross_fit(sparse.csr_array(counts), given).agreement > 0.8
-    own = make_pipeline(CountVectorizer(), MultinomialNB())
-    np.testing.assert_allclose(
-        cross_fit(pd.Series(texts), given, model=own).pred_probs, cross_fit(texts, given, model=own).pred_probs
-    )
+    series, listed = (cross_fit(own, given, model=BAYES).pred_probs for own in (pd.Series(texts), texts))
+    np.testing.assert_allclose(series, listed)
 
 
 def test_the_result_does_not_depend_on_the_number_of_jobs():
@@ -267,9 +252,7 @@ def test_the_result_does_not_depend_on_the_number_of_jobs():
 def test_progress_is_told():
     texts, given, _ = texts_of(60)
     told = []
-    cross_fit(
-        texts, given, model=make_pipeline(CountVectorizer(), MultinomialNB()), on_progress=lambda *t: told.append(t)
-    )
+    cross_fit(texts, given, model=BAYES, on_progress=lambda *t: told.append(t))
     assert told == [("fitting", done, 5) for done in range(1, 6)]
 
 
@@ -300,7 +283,9 @@ def test_rare_classes_do_not_lower_the_number_of_folds():
 
 BAD = {
     "one class": ({"labels": ["a"] * 90}, LabelsError, "at least two classes, got only"),
-    "no labels": ({"labels": [None] * 90}, LabelsError, "at least one label"),
+    "no labels": ({"labels": None}, LabelsError, "at least one label, got none"),
+    "an empty list of labels": ({"labels": []}, LabelsError, "at least one label, got none"),
+    "only missing labels": ({"labels": [None, ""] * 45}, LabelsError, "at least one label, got none"),
     "ids as labels": ({"labels": np.arange(90)}, LabelsError, "90 different ones in 90 rows. Are they ids"),
     "the labels among the columns": (
         {"data": pd.DataFrame({"x": range(90), "kind": 0}), "labels": pd.Series(["a", "b"] * 45, name="kind")},
@@ -351,13 +336,6 @@ def test_bad_input_gets_one_clear_error(case):
     arguments = {"data": texts, "labels": labels} | given
     with pytest.raises(error, match=match):
         cross_fit(arguments.pop("data"), arguments.pop("labels"), **arguments)
-
-
-def test_a_splitter_sets_the_folds():
-    features, labels = load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(150)
-    found = cross_fit(features[order], labels[order], model=GaussianNB(), cv=KFold(3))
-    assert found.fold.tolist() == [0] * 50 + [1] * 50 + [2] * 50
 
 
 @pytest.mark.parametrize("data", ["iris", "moons"])
@@ -443,9 +421,8 @@ def test_texts_in_several_columns_and_numbers_beside_them():
     )
     assert cross_fit(frame[["subject", "message"]], given, text=["subject", "message"], quick=True).agreement > 0.95
     assert cross_fit(frame[["message"]], given, text="message", quick=True).agreement < 0.9
-    frame["price"] = np.where(
-        half, np.unique(clean, return_inverse=True)[1], np.nan
-    )  # decides where the message does not
+    # Decides where the message does not.
+    frame["price"] = np.where(half, np.unique(clean, return_inverse=True)[1], np.nan)
     found = cross_fit(frame.drop(columns="subject"), given, text="message")
     assert found.agreement > 0.95
     assert len(found.members) == 5
@@ -470,7 +447,7 @@ def test_near_copies_stay_in_one_fold():
     assert len(np.unique(repeated.fold[(categories == categories[0]).all(axis=1)])) > 1
 
 
-def test_folds_that_train_on_what_they_test_are_refused():
+def test_a_splitter_sets_the_folds_and_those_that_train_on_what_they_test_are_refused():
     features, labels = load_iris(return_X_y=True)
     folds = [(train, test) for train, test in KFold(3, shuffle=True, random_state=0).split(features)]
     for leak in (0, -150):
@@ -479,21 +456,23 @@ def test_folds_that_train_on_what_they_test_are_refused():
     with pytest.raises(InputError, match="index 150 is out of bounds"):
         cross_fit(features, labels, model=GaussianNB(), cv=[(train, test + 1) for train, test in folds])
     masks = [tuple(np.isin(np.arange(150), rows) for rows in fold) for fold in folds]
-    found = [cross_fit(features, labels, model=GaussianNB(), cv=cv).pred_probs for cv in (folds, masks)]
-    np.testing.assert_array_equal(*found)
+    splitter = KFold(3, shuffle=True, random_state=0)
+    for found in (cross_fit(features, labels, model=GaussianNB(), cv=cv) for cv in (folds, masks, splitter)):
+        assert all((found.fold[test] == number).all() for number, (_, test) in enumerate(folds))
 
 
 @pytest.mark.parametrize("text", [None, ["said"]], ids=["table", "text"])
 def test_new_rows_are_predicted_one_by_one(text):
-    """The probabilities of a row do not depend on others; unknown categories and blanks are no error."""
+    """The probabilities of a row do not depend on others; unknown categories, blanks and outliers are no error."""
     rng = np.random.default_rng(0)
-    labels = rng.integers(2, size=120)
-    words = np.array([["cold ice", "snow winter"], ["warm sun", "beach summer"]])[labels, rng.integers(2, size=120)]
-    table = pd.DataFrame(
-        {"said": words, "size": np.char.mod("%.2f", rng.normal(2 * labels)), "kind": list("abcd") * 30}
-    )
+    labels = rng.integers(2, size=600)
+    words = np.array([["cold ice", "snow winter"], ["warm sun", "beach summer"]])[labels, rng.integers(2, size=600)]
+    sizes = np.where(rng.random(600) < 0.8 * labels, "", np.char.mod("%.0f", rng.normal(2, 1, 600)))
+    table = pd.DataFrame({"said": words, "size": sizes, "kind": list("abcd") * 150})
     new = table.iloc[:6].copy()
     new.loc[0, "kind"], new.loc[1, "size"], new.loc[2, "size"], new.loc[3, "said"] = "unseen", "", "many", ""
+    new.loc[4, "size"], new.loc[5, "size"] = "-1000", "-1000000"
+    table = table if text else table.drop(columns="said")
     found = dualt.cross_fit(table, labels, text=text, quick=True)
 
     def predict(new, given=labels):
@@ -502,7 +481,7 @@ def test_new_rows_are_predicted_one_by_one(text):
     names, probs = predict(new)
     assert names == ("0", "1")
     np.testing.assert_allclose(probs.sum(axis=1), 1)
-    for row in (0, 2, 5):
+    for row in (0, 2, 4, 5):
         np.testing.assert_allclose(predict(new.iloc[[row]])[1], probs[[row]], atol=1e-9)
-    some = np.where(np.arange(120) < 100, labels.astype(object), None)
-    assert (predict(table.iloc[100:], some)[1].argmax(axis=1) == labels[100:]).mean() > 0.7
+    some = np.where(np.arange(600) < 500, labels.astype(object), None)
+    assert (predict(table.iloc[500:], some)[1].argmax(axis=1) == labels[500:]).mean() > 0.7

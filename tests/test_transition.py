@@ -20,12 +20,6 @@ def test_to_noisy_is_a_sum_over_clean_classes(transition, seed):
     np.testing.assert_allclose(dualt.to_noisy(clean, transition), loop, atol=1e-12)
 
 
-def test_l1_error_by_hand():
-    a, b = [[0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [0.5, 0.5]]
-    assert dualt.l1_error(a, b) == 0.8
-    assert dualt.l1_error(a, b, normalize=True) == 0.4
-
-
 @given(st.integers(2, 6), st.floats(0, 0.4), st.integers(0, 1000))
 def test_clean_posterior_undoes_to_noisy(n_classes, rate, seed):
     transition = dualt.noise.random_diagonal_dominant(n_classes, rate, seed)
@@ -114,11 +108,6 @@ def test_a_prior_of_thousands_of_classes_takes_no_cube(monkeypatch):
     np.testing.assert_allclose(found, clean, atol=1e-6)
 
 
-def test_sizes_must_fit():
-    with pytest.raises(TransitionError, match="3×3"):
-        dualt.clean_posterior(np.full((1, 3), 1 / 3), np.eye(2))
-
-
 def test_a_label_that_no_class_leaves_says_nothing():
     always_one = [[0.0, 1.0, 0.0]] * 3
     with pytest.warns(DualtWarning, match="near singular"):
@@ -171,6 +160,8 @@ def test_the_classes_of_an_estimate_are_matched_by_the_columns(function):
     np.testing.assert_allclose(function(probs, estimate), by_hand, atol=1e-12)
     with pytest.raises(TransitionError, match="'x' are not in both"):
         function(pd.DataFrame(probs, columns=["a", "b", "x"]), estimate)
+    with pytest.raises(TransitionError, match="3×3"):
+        function(probs, np.eye(2))
 
 
 @pytest.mark.parametrize("function", [dualt.to_noisy, dualt.clean_posterior])

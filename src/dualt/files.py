@@ -182,6 +182,12 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
+def check_ending(path: str | Path, endings: Collection[str]) -> None:
+    """Refuse the name of an output that has none of these endings."""
+    if Path(path).suffix.lower() not in endings:
+        raise FileError(f"Expected a name that ends in {', '.join(endings)}, got {Path(path).name!r}.")
+
+
 def free_name(path: Path, taken: Collection[str] = ()) -> Path:
     """Return `path`, or the first with a number after its stem, that does not exist and is not `taken`.
 

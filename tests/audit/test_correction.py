@@ -81,9 +81,7 @@ def test_the_rate_is_held_by_its_interval(data):
         low, high = result.noise_rate_interval()
         held.append(low <= rate <= high)
         lows, highs = result.transition_interval()
-        classes.append(
-            (np.diagonal(lows) <= np.diagonal(truth_of(data))) & (np.diagonal(truth_of(data)) <= np.diagonal(highs))
-        )
+        classes.append(np.diagonal((lows <= truth_of(data)) & (truth_of(data) <= highs)))
     assert np.mean(held) >= 0.88  # nominally .95, of 15 draws
     assert np.mean(classes) >= 0.92
 
@@ -157,12 +155,10 @@ def test_verified_rows_are_counted_in_the_issues(data):
 
 
 def test_a_census_is_the_truth(data):
-    probs, given, clean = data
-    estimate = dualt.estimate_transition(probs[:500], given[:500], verified=(np.arange(500), clean[:500]))
-    counts = np.zeros((C, C))
-    np.add.at(counts, (clean[:500], given[:500]), 1)
-    np.testing.assert_allclose(estimate.transition, counts / counts.sum(axis=1, keepdims=True), atol=1e-9)
-    np.testing.assert_allclose(estimate.noise_rate_interval(), (given != clean)[:500].mean(), atol=1e-6)
+    probs, given, clean = some = [each[:500] for each in data]
+    estimate = dualt.estimate_transition(probs, given, verified=(np.arange(500), clean))
+    np.testing.assert_allclose(estimate.transition, truth_of(some), atol=1e-9)
+    np.testing.assert_allclose(estimate.noise_rate_interval(), (given != clean).mean(), atol=1e-6)
 
 
 def test_threads_blocks_and_float32_change_nothing(data):
@@ -198,11 +194,11 @@ def test_neither_the_order_of_the_verified_rows_nor_repeats_count(data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows, true: (rows + N, true), f"from 0 to 2,999, got {N}|from 0 to 2,999, got"),
+        (lambda rows, true: (rows + N, true), "from 0 to 2,999, got"),
         (lambda rows, true: (np.r_[rows, rows[:1]], np.r_[true, (true[:1] + 1) % C]), "one true class for every"),
         (lambda rows, true: (rows, np.where(true == 1, 9, true)), "as true class of row 24 .*got '9'"),
         (lambda rows, true: (rows, np.where(true == 1, np.nan, true)), "as true class of row 24 .*got 'nan'"),
-        (lambda rows, true: (rows, true.astype(str).astype("U3").repeat(1) + "x"), "got '0x'"),
+        (lambda rows, true: (rows, np.char.add(true.astype(str), "x")), "got '0x'"),
         (lambda rows, true: (rows[:9], true[:9]), "at least 10 verified rows, got 9. Verify 1 more"),
         (lambda rows, true: (rows[:0], true[:0]), "at least one label"),
         (lambda rows, true: (rows, true[:-1]), "50 rows and 49 values"),

@@ -131,15 +131,8 @@ def photos(tmp_path, monkeypatch):
         Path("photos", name).mkdir(parents=True)
     for row in range(60):
         image = rng.integers(0, 60, (12, 12), dtype=np.uint8)
-        upright = row % 2
-        if upright:
-            image[:, 3:9] += 180
-        else:
-            image[3:9] += 180
-        wrong = row in (10, 31)
-        name = (
-            ("upright ☕" if upright else "across, wide") if not wrong else ("across, wide", "upright ☕")[1 - upright]
-        )
+        image[(slice(None), slice(3, 9)) if row % 2 else (slice(3, 9), slice(None))] += 180
+        name = ("across, wide", "upright ☕")[row % 2 ^ (row in (10, 31))]
         Image.fromarray(image).save(Path("photos", name, f"{row:03}.png"))
     return tmp_path / "photos"
 

@@ -347,9 +347,8 @@ def tickets(path, n, seed, label=True):
     true, rows = rng.choice([*TEAMS], n), []
     wrong = {*rng.choice(np.arange(5, n), n // 5, replace=False).tolist()}
     for row, team in enumerate(true):
-        words = " ".join(
-            [*rng.choice(TEAMS[team].split(), 2), *rng.choice(["the", "app,", "my;", "very", "=again"], 4)]
-        )
+        others = rng.choice(TEAMS[team].split(), 2), rng.choice(["the", "app,", "my;", "very", "=again"], 4)
+        words = " ".join(np.concatenate(others))
         number = [*TEAMS].index(team)
         colour = ["red", "green", "blue"][number if rng.random() < 0.8 else rng.integers(3)]
         income = "" if row % 9 == 0 else f"{50 + 10 * number + rng.normal(0, 8):.1f}"

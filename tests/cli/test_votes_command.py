@@ -131,6 +131,12 @@ def test_texts_may_be_in_a_table_of_their_own(truth):
     votes.drop(columns="text").to_csv("votes.csv", index=False)
     assert json.loads(run("votes", *LONG, "--items", "texts.csv", "--text", "text", "--json")) == together
     assert "Expected --text or --features" in refused("votes", *LONG, "--items", "texts.csv")
+    votes["id"] = votes["id"].str[1:].astype(int)
+    votes.rename(columns={"id": "item", "who": "annotator", "class": "label"}).to_json("votes.json", orient="records")
+    texts = pd.read_csv("texts.csv")
+    texts.assign(item=texts["id"].str[1:]).to_csv("texts.csv", index=False)
+    numbered = json.loads(run("votes", "votes.json", "--items", "texts.csv", "--text", "text", "--json"))
+    assert numbered["noise_rate"] == together["noise_rate"]
 
 
 def test_what_is_said_of_a_vote_does_not_come_with_the_consensus(truth):
@@ -206,6 +212,14 @@ def test_what_is_not_usable_is_refused(truth):
     assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")
     pd.DataFrame({"id": ["x1", "x2"], "old": ["dog", "dog"], "new": ["cat", "dog"]}).to_csv("chosen.csv", index=False)
     assert "equal chances" in refused("votes", *LONG, "--verified", "chosen.csv")
+    for index in ("148", "-1", "x1"):
+        Path("rows.csv").write_text(f"index,true\n{index},cat\n")
+        said = refused("votes", *LONG, "--verified", "rows.csv")
+        assert f"rows from 0 to 147 as index in rows.csv, got '{index}'" in said
+    Path("twice.csv").write_text("id,true\nx1,cat\nx1,dog\n")
+    assert "one class per item in settled, got two for x1" in refused("votes", *LONG, "--settled", "twice.csv")
+    assert "votes.csv: it is also an input" in refused("votes", *LONG, "--annotators", "votes.csv")
+    assert "it is also another output" in refused("votes", *LONG, "--annotators", "a.csv", "-o", "a.csv")
 
 
 @pytest.mark.parametrize("options", ["--text", "--features", "--text text --item", "--item"])

@@ -44,9 +44,8 @@ def undisturbed(table, tmp_path_factory):
 
 
 def test_control_c_while_a_checkpoint_is_written(table, out, undisturbed):
-    error = train(
-        table, out, fault="interrupt-at-fsync", at=3, code=130
-    )  # what was asked, and a first one, are written
+    # What was asked, and a first checkpoint, are written.
+    error = train(table, out, fault="interrupt-at-fsync", at=3, code=130)
     assert one_line(error).startswith("interrupted: ")
     assert list(content(out)) == KEPT, "the first one stands; nothing claims to be a model"
     train(table, out, "--resume")

@@ -71,10 +71,10 @@ def answered(kind):
         return "done.jsonl"
     tasks = label_studio(flat=kind != "label-studio")
     Path("done.json").write_text(json.dumps(tasks))
-    if kind == "label-studio csv":
-        write_rows("done.csv", tasks)
-        return "done.csv"
-    return "done.json"
+    if kind != "label-studio csv":
+        return "done.json"
+    write_rows("done.csv", tasks)
+    return "done.csv"
 
 
 KINDS = ["label-studio", "label-studio min", "label-studio csv", "argilla", "argilla flat"]
@@ -139,6 +139,7 @@ def test_other_files_are_refused(tmp_path, content, message):
         (["--export", "excel", "-o", "x.json"], "Unknown labelling tool"),
         (["--export", "argilla", "-o", "x.jsonl"], "ends in .json for argilla, got 'x.jsonl'"),
         (["--export", "argilla"], "ends in .json for argilla, got none"),
+        (["-o", "x.xlsx"], "ends in .csv, .json, .parquet, got 'x.xlsx'"),
     ],
 )
 def test_mistakes_are_refused_before_anything_is_read(tmp_path, monkeypatch, arguments, message):

@@ -32,6 +32,13 @@ def test_the_frame_of_issues_has_the_index_of_the_data(data):
     assert of_neither.index.tolist() == list(range(200))
 
 
+def test_classes_may_have_the_names_of_what_cross_fit_returns(data):
+    probs, labels = data
+    renamed = dict(zip(probs.columns, ("texts", "members", "determined"), strict=True))
+    found = dualt.find_label_issues(probs.rename(columns=renamed), labels.map(renamed))
+    assert found.listed().columns.tolist() == dualt.find_label_issues(probs, labels).listed().columns.tolist()
+
+
 def test_labels_are_brought_into_the_order_of_the_probabilities(data):
     probs, labels = data
     straight = dualt.find_label_issues(probs, labels).to_frame()

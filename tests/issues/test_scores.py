@@ -62,20 +62,14 @@ def test_exact_posteriors_give_exact_probabilities():
     np.testing.assert_array_equal(found.suggested, clean)
 
 
-def cases():
+@pytest.fixture(scope="module", params=["digits", "made"])
+def case(request):
+    if request.param == "digits":
+        return load_digits(return_X_y=True), make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     made = make_classification(
         3000, 20, n_informative=12, n_redundant=2, n_classes=6, n_clusters_per_class=1, class_sep=2.0, random_state=1
     )
-    digits = load_digits(return_X_y=True)
-    return {
-        "digits": (digits, make_pipeline(StandardScaler(), LogisticRegression(C=0.01))),
-        "made": (made, LogisticRegression()),
-    }
-
-
-@pytest.fixture(scope="module", params=["digits", "made"])
-def case(request):
-    return cases()[request.param]
+    return made, LogisticRegression()
 
 
 @pytest.mark.parametrize(("name", "gain"), [("pair-0.45", 0.15), ("sym-0.2", -0.01), ("sym-0.5", -0.01)])
@@ -167,6 +161,8 @@ def test_bad_input_is_refused(arguments, error, message):
 def test_a_label_that_the_matrix_rules_out_is_wrong_for_sure():
     found = dualt.find_label_issues([[1.0, 0.0], [0.0, 1.0]], [1, 1], np.eye(2))
     np.testing.assert_allclose(found.probability_right, [0, 1])
+    posterior = as_posterior([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    assert second_likeliest(posterior, found, np.arange(2), np.ones(2)) == [(1, 0), (0, 0)], "never the label itself"
 
 
 def test_a_row_that_the_matrix_rules_out_is_suggested_its_clean_class():

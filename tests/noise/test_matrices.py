@@ -10,11 +10,6 @@ from dualt.errors import InputError, LabelsError, UnknownNameError
 from tests.strategies import transitions
 
 
-def test_symmetric_and_pair_by_hand():
-    assert noise.symmetric(4, 0.3).tolist() == [[0.7 if i == j else 0.3 / 3 for j in range(4)] for i in range(4)]
-    np.testing.assert_allclose(noise.pair(3, 0.45), [[0.55, 0.45, 0], [0, 0.55, 0.45], [0.45, 0, 0.55]])
-
-
 @given(st.integers(2, 20), st.floats(0, 1), st.integers(0, 1000))
 def test_rows_sum_to_one_and_random_ones_are_diagonally_dominant(n_classes, rate, seed):
     random = noise.random_diagonal_dominant(n_classes, rate, seed)

@@ -113,11 +113,8 @@ def test_ids_and_files_are_shown(open_report, tmp_path):
 def reordered(data, ids):
     """Return the same examples as `data` in another order, with ids and texts."""
     issues, order = data["issues"], np.random.default_rng(1).permutation(len(ids))
-    moved = type(issues)(
-        issues.given[order], issues.probability_right[order], issues.suggested[order],
-        issues.suggested_probability[order], issues.by_pair, issues.is_issue[order], issues.class_names,
-        issues.transition, None,
-    )  # fmt: skip
+    names = "given", "probability_right", "suggested", "suggested_probability", "is_issue"
+    moved = replace(issues, **{name: getattr(issues, name)[order] for name in names})
     shuffled = [ids[row] for row in order]
     return with_ids(data | {"issues": moved, "texts": shuffled}, shuffled)
 

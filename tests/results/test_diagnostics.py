@@ -105,17 +105,19 @@ def test_a_notice_comes_when_it_should_and_only_then(code):
     assert code not in codes(estimator, nearly)
 
 
-@pytest.mark.parametrize("estimator", ["clean-count", "dual-t"])
+@pytest.mark.parametrize("estimator", ["clean-count", "views", "spade", "selective", "dual-t"])
 def test_what_is_known_of_the_rows_is_carried_and_heeded(estimator):
     """In-sample probabilities are dual-T's trade, and nobody guesses where it is known."""
+    probs, given = agreeing(0.99)
+    probs = np.stack([probs, agreeing(0.985)[0]]) if estimator == "views" else probs
     found = {
-        known: dualt.estimate_transition(*agreeing(0.99), estimator, out_of_fold=known) for known in (None, True, False)
+        known: dualt.estimate_transition(probs, given, estimator, out_of_fold=known) for known in (None, True, False)
     }
     warned = {known: {notice.code for notice in estimate.warnings} for known, estimate in found.items()}
     assert all(estimate.out_of_fold is known for known, estimate in found.items())
     assert all(estimate.to_dict()["out_of_fold"] is known for known, estimate in found.items())
     assert [known for known in found if "looks-in-sample" in warned[known]] == [None]
-    assert [known for known in found if "in-sample" in warned[known]] == ([False] if estimator == "clean-count" else [])
+    assert [known for known in found if "in-sample" in warned[known]] == ([] if estimator == "dual-t" else [False])
 
 
 @pytest.mark.parametrize("estimator", ["dual-t", "spade", "confident-joint"])

@@ -63,7 +63,6 @@ def test_the_heat_map_shows_every_entry_where_it_belongs():
 def test_the_heat_map_has_the_names_that_the_matrix_carries(form):
     axes = dualt.plot_transition(form(estimate_of(3, ["cat", "dog", "fox"])))
     assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog", "fox"]
-    pyplot.close(axes.figure)
 
 
 def test_many_classes_get_no_numbers_and_no_names():

@@ -222,6 +222,8 @@ def test_verified_items_bound_the_rate_and_settled_ones_do_not(long):
     assert (votes.annotators.low <= votes.annotators.quality).all()
     assert (votes.annotators.quality <= votes.annotators.high).all()
     assert (dualt.combine_votes(long, verified=dict(enumerate(truth))).consensus.transition == np.eye(3)).all()
+    twice = dualt.combine_votes(long, verified=([*drawn, *drawn], [*truth[drawn], *truth[drawn]]))
+    assert twice.noise_rate_interval == votes.noise_rate_interval, "an item that comes again counts once"
     settled = dualt.combine_votes(long, settled={item: truth[item] for item in plain.next_items(10)})
     assert settled.noise_rate_interval[1] == 1
     with pytest.raises(InputError, match=r"size.* at least 1"):
@@ -438,6 +440,10 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
         dualt.combine_votes([["x", "x"], ["x", None]])
     with pytest.raises(LabelsError, match="at least one vote"):
         dualt.combine_votes([[None, ""], [-1, None]])
+    with pytest.raises(LabelsError, match="distinct class names, got 'cat' twice"):
+        dualt.combine_votes(long, classes=["bird", "cat", "cat", "dog"])
+    with pytest.raises(InputError, match="one class per item in verified, got two for 1"):
+        dualt.combine_votes(long, verified=([0, 1, 1], ["cat", "cat", "dog"]))
     with pytest.raises(InputError, match=r"class per item in verified, got 2 items, 1 classes"):
         dualt.combine_votes(long, verified=([0, 1], ["cat"]))
     with pytest.raises(InputError, match=r"as 0, in verified, got 'nowhere'"):

@@ -173,9 +173,10 @@ def _reached(
     """Return the interval of the noise rate by the labels that are verified so far, None if there are too few."""
     if earlier is None or (earlier["true"] != "").sum() < dualt.audit.verified.LEAST:
         return None
-    verified = dualt.audit.audit_of(earlier).among(labelled)
+    verified = dualt.audit.audit_of(earlier)
     if posterior is not None and estimate is not None:
         return dualt.estimators.estimate_verified(posterior, estimate, verified).noise_rate_interval()
+    verified = verified.among(labelled)
     is_wrong = (verified.true.astype(str) != given[verified.rows].astype(str)).astype(float)[:, None]
     interval = dualt.audit.intervals.share_intervals((is_wrong, 0 * is_wrong, 0 * is_wrong[0]), len(given))
     return float(interval.low[0]), float(interval.high[0])

@@ -10,6 +10,7 @@ from typer import Option
 import dualt
 from dualt.cli.options import Data, Estimation, Json, Learning, output_option, shared
 from dualt.cli.terminal import again, console, plain_table, print_json, show_estimate, show_next
+from dualt.files import check_ending
 
 
 @shared
@@ -32,6 +33,8 @@ def estimate(
     from dualt.cli.inputs import estimate_examples, opened
     from dualt.estimators import ESTIMATORS, comparable, estimate_posterior
 
+    if output is not None:
+        check_ending(output, dualt.results.estimate.ESTIMATE_FORMATS)
     with opened(data, learning, estimation) as examples:
         chosen = estimate_examples(examples, estimation)
         names = comparable(examples.posterior.n_classes) if compare else ()

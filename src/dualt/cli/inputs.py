@@ -58,8 +58,7 @@ class Examples:
 
     def find_issues(self, source: Any = None, **options: Any) -> LabelIssues:
         """Return the label issues of all rows; `source` is an estimate or a matrix."""
-        found, labelled = find_posterior_issues(self.posterior, source, **options), self.posterior.labelled
-        found = found if labelled is None else found.spread(labelled, self.posterior.n_given)
+        found = find_posterior_issues(self.posterior, source, **options)
         return replace(found, ids=self.ids, texts=self.texts, written=self.written)
 
 
@@ -124,8 +123,7 @@ def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionE
     if estimation.verified is None:
         return chosen
     sheet = read_sheet(estimation.verified)
-    audit = audit_of(sheet) if posterior.labelled is None else audit_of(sheet).among(posterior.labelled)
-    corrected = estimate_verified(posterior, chosen, audit)
+    corrected = estimate_verified(posterior, chosen, audit_of(sheet))
     warn_verified(len(corrected.audit or ()), sheet, estimation.verified)
     return corrected
 

@@ -50,12 +50,11 @@ def issues(
     Example: `dualt issues probs.npy labels.npy -o issues.csv --report report.html --images images.npy`
     """
     from dualt.cli.inputs import estimate_examples, opened
-    from dualt.issues.exchange import check_tool, export_issues, label_studio_interface
+    from dualt.issues.exchange import check_output, export_issues, label_studio_interface
 
     if transition is not None and (estimation.estimator or estimation.settings or estimation.verified):
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
-    if export is not None:
-        check_tool(export, output)
+    check_output(output, export)
     with opened(data, learning, estimation) as examples:
         source: Any
         if transition is None:

@@ -12,6 +12,7 @@ import dualt
 from dualt.cli.options import Json, output_option
 from dualt.cli.terminal import print_json, say
 from dualt.errors import InputError
+from dualt.files import check_ending
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def predict(
     from dualt.crossfit.table_model import MODEL_FILE, TableModel
 
     tables = dualt.io.tables.TABLES
-    dualt.io.load.check_probability_ending(output)
+    check_ending(output, dualt.io.load.PROBABILITY_FORMATS)
     names: Sequence[str]
     probs: NDArray[Any]
     if (model / MODEL_FILE).exists():

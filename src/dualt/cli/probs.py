@@ -13,6 +13,7 @@ import dualt
 from dualt.cli.options import Data, IdColumn, Jobs, Json, LabelColumn, Learning, output_option, shared
 from dualt.cli.terminal import console, print_json, progress, show_next, words_of
 from dualt.errors import InputError
+from dualt.files import check_ending
 
 
 @shared
@@ -36,7 +37,7 @@ def probs(
     """
     from dualt.cli.inputs import learn, read_raw
 
-    dualt.io.load.check_probability_ending(output)
+    check_ending(output, dualt.io.load.PROBABILITY_FORMATS)
     raw = read_raw(Data(data, label=label, id_column=id_column), learning)
     is_array = output.suffix.lower() == ".npy"
     if is_array and data.is_dir() and len(raw.labels) < len(dualt.io.read_class_folder(data).files):

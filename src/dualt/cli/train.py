@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 # As in dualt.nn.methods.METHODS, which would import torch.
 _METHODS = "auto; ce, mixup, decoupling, mentornet, co-teaching, forward, reweighting, revision; dividemix."
+_SETTINGS = (
+    "Any other setting of dualt.nn.config.TrainingConfig (folds=3, batch_size=64, device=cuda, ...), or an option of"
+    " the network (width=0.5)."
+)
 _RUN, _REPORT, _CHECKPOINTS, _OPTIONS = "run.json", "report.html", "checkpoints", "options.json"
 # The files of a model: of networks, and of the models of a table.
 _MODELS = ("model.safetensors", "model.json")
@@ -52,15 +56,7 @@ def train(
     network: Annotated[str | None, Option("--network", "-n", help="mlp (default for images), lenet, ...")] = None,
     recipe: Annotated[str, Option(help="default, or paper: everything as published.")] = "default",
     epochs: Annotated[int | None, Option(help="Epochs of every stage. Default: as in the recipe.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Any other setting of dualt.nn.config.TrainingConfig (folds=3, batch_size=64, device=cuda, ...), or"
-            " an option of the network (width=0.5).",
-        ),
-    ] = None,
+    settings: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=_SETTINGS)] = None,
     n_jobs: Annotated[int | None, Option(help="Number of CPU threads.")] = None,
     random_state: options.RandomState = 0,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,

@@ -52,8 +52,7 @@ def votes(
     table, columns, about, learned = _read(
         data, {"item": item, "annotator": annotator, "label": label}, items, text, features
     )
-    item = columns["item"]
-    voices = None
+    item, voices = columns["item"], None
     if probs is not None:
         voices = _probabilities(probs, item, table.get(item, table.index))
     elif about is not None:
@@ -120,11 +119,15 @@ def _read(
         about = source.drop_duplicates(item).set_index(item).drop(columns=several.columns[several.any()])
     if about is not None and items is None:
         votes = votes.drop(columns=learned)
+    elif about is not None:  # one file may have as numbers what the other has as text
+        votes, about.index = votes.astype({item: str}), about.index.astype(str)
     return votes, columns | {"item": item}, about, learned
 
 
-def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> dict[Any, str]:
-    """Return the true class by item; an index is the row of the consensus, which `combine` makes."""
+def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Votes], what: str) -> tuple[Any, Any]:
+    """Return items and their true classes; an index is the row of the consensus, which `combine` makes."""
+    import pandas as pd
+
     table = dualt.io.read_table(path, guarded=True)
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
@@ -141,8 +144,14 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     rows = table[table[truth] != ""]
     if rows.empty:
         raise InputError(f"Expected classes in the column {truth!r} of {path} for what was checked, got none.")
-    items = rows[name] if name != "index" else combine().items[rows[name].astype(int)]
-    return dict(zip(items, rows[truth], strict=True))
+    items = rows[name]
+    if name == "index":
+        places, known = pd.to_numeric(items, errors="coerce"), combine().items
+        wrong = items[~places.isin(range(len(known)))]
+        if len(wrong):
+            raise InputError(f"Expected rows from 0 to {len(known) - 1:,} as index in {path}, got {wrong.iloc[0]!r}.")
+        items = pd.Series(known[places.astype(int)])
+    return items.tolist(), rows[truth].tolist()
 
 
 def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
@@ -173,7 +182,7 @@ def _learned(
         labels = pd.Series(first.labels, first.items)
     missing = labels.index.difference(about.index)
     if len(missing):
-        raise InputError(f"Expected a row for each item that has votes, got none for {missing[0]!r}.")
+        raise InputError(f"Expected a row for each item that has votes, got none for {missing.tolist()[0]!r}.")
     with progress() as advance:
         found = dualt.cross_fit(
             about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance
@@ -218,7 +227,7 @@ def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
         "noise_rate": found.noise_rate, "noise_rate_interval": list(found.noise_rate_interval),
         "annotators": found.annotators.astype({"name": str}).to_dict("records"),
         "next_items": [str(name) for name in chosen], "consensus_transition": found.consensus.transition.tolist(),
-        "warnings": [{"code": one.code, "message": one.message, "advice": one.advice} for one in found.warnings],
+        "warnings": [vars(notice) for notice in found.warnings],
     }  # fmt: skip
 
 

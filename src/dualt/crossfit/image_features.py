@@ -50,10 +50,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_components = n_components
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn filters and components from images (n, height, width), (n, channels, height, width) or channels last.
-
-        Bytes, or floats between 0 and 1.
-        """
+        """Learn from images of bytes, or of floats up to 1: (n, height, width), or with channels first or last."""
         self.fit_transform(X)
         return self
 

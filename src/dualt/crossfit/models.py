@@ -79,7 +79,7 @@ def quick_family(
 ) -> Family:
     """Return one plain model: boosted trees for tables with enough rows, else logistic regression."""
     if examples.kind == "table" and examples.columns is not None and examples.n_known >= _BOOSTING_ROWS:
-        boosting = _boosting(examples.columns, labels, random_state)
+        boosting = _boosting(examples.columns, examples.n_known, labels, random_state)
         return Family(boosting.features, boosting.classifiers[:1])
     return next(families_of(examples, labels, random_state, on_progress))
 
@@ -121,7 +121,7 @@ def _table_families(
     encoded = _standardised(columns, n_known)
     yield Family(encoded, _logistic(0.001, 0.01, 0.1, 1))
     if n_known >= _BOOSTING_ROWS:
-        yield _boosting(columns, labels, random_state)
+        yield _boosting(columns, n_known, labels, random_state)
     if n_known <= _FOREST_ROWS:
         yield _forest(columns.values, random_state)
         dense = _dense(encoded)
@@ -153,21 +153,19 @@ def _logistic(*strengths: float) -> list[LogisticRegression]:
     return [LogisticRegression(C=strength, max_iter=1000) for strength in strengths]
 
 
-def _boosting(columns: Columns, labels: NDArray[np.intp], random_state: int | None) -> Family:
-    trees = partial(
-        HistGradientBoostingClassifier,
-        learning_rate=0.05,
-        categorical_features=columns.categorical,
-        random_state=random_state,
-    )
+def _boosting(columns: Columns, n_known: int, labels: NDArray[np.intp], random_state: int | None) -> Family:
+    common = {"learning_rate": 0.05, "categorical_features": columns.categorical, "random_state": random_state}
+    trees = partial(HistGradientBoostingClassifier, **common)
     counts = np.unique(labels[labels >= 0], return_counts=True)[1]
     stops = counts.min() >= _STOPPING_LABELS
     small = trees(max_leaf_nodes=8, l2_regularization=10, max_iter=60, early_stopping=False)
     large = trees(max_leaf_nodes=15, l2_regularization=1, max_iter=200, early_stopping=bool(stops))
-    many = len(labels) >= _LARGE_TREES_ROWS_PER_CLASS * len(counts)
-    # Boosting refuses a column that is empty in a fold: what is missing gets a number below all others.
-    below = np.nan_to_num(np.fmin.reduce(columns.values)) - 1
-    return Family(np.where(np.isnan(columns.values), below, columns.values), [small, large] if many else [small])
+    many = n_known >= _LARGE_TREES_ROWS_PER_CLASS * len(counts)
+    # Boosting refuses a column that is empty in a fold: what is missing gets a number below all others. Numbers below
+    # those of the known rows become the least of these, as which trees treat them anyway.
+    least = np.nan_to_num(np.fmin.reduce(columns.values[:n_known]))
+    filled = np.where(np.isnan(columns.values), least - 1, np.maximum(columns.values, least))
+    return Family(filled, [small, large] if many else [small])
 
 
 def _forest(features: NDArray[Any], random_state: int | None) -> Family:

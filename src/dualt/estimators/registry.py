@@ -128,10 +128,7 @@ def estimate_transition(
         pred_probs, noisy_labels, class_names, n_jobs=n_jobs, out_of_fold=out_of_fold, determined=determined
     )
     estimate = estimate_posterior(posterior, estimator, **options)
-    if verified is None:
-        return estimate
-    audit, rows = as_audit(verified), posterior.labelled
-    return estimate_verified(posterior, estimate, audit if rows is None else audit.among(rows))
+    return estimate if verified is None else estimate_verified(posterior, estimate, verified)
 
 
 def estimate_posterior(posterior: NoisyPosterior, estimator: str | None = None, **options: Any) -> TransitionEstimate:
@@ -156,6 +153,7 @@ def estimate_verified(
     posterior: NoisyPosterior, estimate: TransitionEstimate, verified: Audit | tuple[Any, Any]
 ) -> TransitionEstimate:
     """Correct an estimate by verified labels, given as for `estimate_transition`."""
-    result = correct_by_audit(posterior, estimate.transition, as_audit(verified))
+    audit, rows = as_audit(verified), posterior.labelled
+    result = correct_by_audit(posterior, estimate.transition, audit if rows is None else audit.among(rows))
     name = f"{estimate.estimator} + {len(result)} verified"
     return replace(estimate, estimator=name, fit=corrected_fit(result))

@@ -21,7 +21,7 @@ from dualt.io.tables import JSON_LINES, TABLES, TEXT, look_at, read_table, readi
 from dualt.labels import is_missing
 from dualt.validation import check_class_names, check_transition
 
-FORMATS = (".npy", ".npz", *TABLES, ".txt")
+FORMATS, PROBABILITY_FORMATS = (".npy", ".npz", *TABLES, ".txt"), (*TABLES, ".npy")
 _PROBABILITY_NAMES = ("pred_probs", "probs", "probabilities", "p", "arr_0")
 
 
@@ -116,12 +116,6 @@ def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, .
     return matrix, None if names is None else check_class_names(names, len(matrix))
 
 
-def check_probability_ending(path: Path) -> None:
-    """Refuse a name under which probabilities cannot be written."""
-    if path.suffix.lower() not in (*TABLES, ".npy"):
-        raise FileError(f"Expected a name that ends in {', '.join((*TABLES, '.npy'))}, got {path.name!r}.")
-
-
 def save_probabilities(
     path: Path, probs: NDArray[Any], class_names: Sequence[str], beside: Mapping[str, Sequence[Any]]
 ) -> None:
@@ -186,8 +180,7 @@ def _replaced(cells: list[str], new: Mapping[int, Any], given: NDArray[Any]) -> 
 
 
 def _correct_json_lines(source: Path, target: Path, new: Mapping[int, Any], key: str) -> None:
-    with open_input(source, "r") as stream:
-        rows = [json.loads(line) for line in stream if line.strip()]
+    rows = [*tables.json_lines(source)]
     for row, label in new.items():
         rows[row][key] = _like(label, rows[row][key])
     with atomic_write(target) as stream:

@@ -101,10 +101,7 @@ def _image_order(table: Table, column: str, folder: Path) -> tuple[NDArray[np.in
 
 
 def is_sharded(path: str | Path) -> bool:
-    """Return whether `path` stands for several files: a folder, or a pattern such as 'probs/*.npy'.
-
-    Images in a folder per class are one table of labels.
-    """
+    """Return whether `path` stands for several files: a pattern ('p/*.npy'), or a folder without one per class."""
     path = Path(path)
     try:
         return (path.is_dir() and not is_class_folder(path)) or (not path.exists() and glob.has_magic(str(path)))

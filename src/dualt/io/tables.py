@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, naming_extra
-from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input, read_text
+from dualt.files import LONGEST_LINE, atomic_write, check_ending, check_readable, json_text, not_utf8, open_input
 from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
@@ -154,33 +154,24 @@ def _text_parts(
 def _read_json_lines(path: Path) -> DataFrame:
     import pandas as pd
 
-    rows = []
-    with open_input(path, "r") as stream:
+    rows = [{name: cell_text(value) for name, value in row.items()} for row in json_lines(path)]
+    if not rows:
+        raise FileError(f"Cannot read {path}: it is empty.")
+    return pd.DataFrame(rows, dtype=str).fillna("")
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file that has one on each line; blank lines are passed over."""
+    with reading(path), open_input(path, "r") as stream:
         for number, line in enumerate(stream, start=1):
             try:
                 row = json.loads(line) if line.strip() else None
             except (RecursionError, ValueError) as error:
                 raise FileError(f"Cannot read line {number} of {path}: {error}.") from None
             if isinstance(row, dict):
-                rows.append({name: cell_text(value) for name, value in row.items()})
+                yield row
             elif line.strip():
                 raise InputError(f"Expected an object on line {number} of {path}, got {type(row).__name__}.")
-    if not rows:
-        raise FileError(f"Cannot read {path}: it is empty.")
-    return pd.DataFrame(rows, dtype=str).fillna("")
-
-
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """Return the tasks of a labelling tool's export: a list in JSON, or JSON lines."""
-    text = read_text(path, limit=1 << 40)
-    try:
-        is_lines = path.suffix.lower() in JSON_LINES
-        records = [json.loads(line) for line in text.split("\n") if line.strip()] if is_lines else json.loads(text)
-    except (RecursionError, ValueError) as error:
-        raise FileError(f"Cannot read {path} as JSON: {error}.") from None
-    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-        raise InputError(f"Expected a list of tasks in {path}, each an object, got something else.")
-    return records
 
 
 def cell_text(value: Any) -> str:
@@ -238,8 +229,7 @@ def write_table(
     """
     path = Path(path)
     kind = path.suffix.lower()
-    if kind not in TABLES:
-        raise FileError(f"Expected a name that ends in {', '.join(TABLES)}, got {path.name!r}.")
+    check_ending(path, TABLES)
     if kind in ARROW:
         with naming_extra("Writing Parquet and Feather tables"):
             import pyarrow as pa

@@ -15,28 +15,29 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from dualt.errors import FileError, InputError, UnknownNameError
-from dualt.files import write_text
-from dualt.io.tables import read_records
-from dualt.issues.label_issues import LabelIssues
+from dualt.files import check_ending, write_text
+from dualt.issues.label_issues import ISSUE_FORMATS, LabelIssues
 from dualt.validation import class_name
-from dualt.votes.tables import answers_of
+from dualt.votes.tables import answers_of, read_tasks
 
 ANSWER = "new"
 Row = Mapping[str, Any]
 
 
-def check_tool(tool: str, path: str | Path | None) -> None:
-    """Refuse an unknown tool, and a `path` that is not for its tasks."""
-    if tool not in TOOLS:
+def check_output(path: str | Path | None, tool: str | None) -> None:
+    """Refuse an unknown tool, and a `path` that is not for its tasks or, without a tool, for flagged labels."""
+    if tool is not None and tool not in TOOLS:
         raise UnknownNameError("labelling tool", tool, TOOLS)
-    if path is None or Path(path).suffix.lower() != ".json":
+    if tool is None and path is not None:
+        check_ending(path, ISSUE_FORMATS)
+    elif tool is not None and (path is None or Path(path).suffix.lower() != ".json"):
         got = "none" if path is None else repr(Path(path).name)
         raise FileError(f"Expected an output that ends in .json for {tool}, got {got}.")
 
 
 def export_issues(path: str | Path, issues: LabelIssues, tool: str, folder: Path | None = None) -> None:
     """Write the flagged labels, most suspect first, as tasks for `tool`; `folder` is that of the pictures."""
-    check_tool(tool, path)
+    check_output(path, tool)
     tasks = []
     for row in issues.listed().to_dict("records"):
         known = {"index": row["index"], "example": row.get("id", ""), "old": row["given"]}
@@ -88,7 +89,7 @@ TOOLS: dict[str, Callable[[Row, Row, Path | None], dict[str, Any]]] = {
 
 def read_answers(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each answered task, from 1, and its `index`, `example`, `old` and `new`."""
-    for number, task in enumerate(read_records(path), start=1):
+    for number, task in enumerate(read_tasks(path), start=1):
         known = next((part for part in (task.get("data"), task.get("metadata")) if isinstance(part, dict)), task)
         if known.get("index") is None or known.get("old") is None:
             raise InputError(f"Expected 'index' and 'old' in task {number} of {path}, as `--export` writes them.")

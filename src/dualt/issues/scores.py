@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDic
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualt.audit import Audit, AuditResult, Calibration, as_audit, check_order
+from dualt.audit import Audit, AuditResult, Calibration, check_order
 from dualt.errors import InputError
 from dualt.estimators import estimate_posterior, estimate_verified
 from dualt.estimators.views import views_scores
@@ -23,7 +23,7 @@ from dualt.rows.chunks import entries_at, surest
 from dualt.rows.dask import DaskPosterior, delayed, lazy_frame
 from dualt.rows.scaling import apply_power
 from dualt.transition import EarlyPosterior, clean_prior, matrix_for
-from dualt.validation import ClassNames, index_of
+from dualt.validation import ClassNames, index_of, is_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -133,9 +133,7 @@ def find_label_issues(
         pred_probs = pred_probs.mean_probs
     check_order(verified, pred_probs, noisy_labels)
     posterior = as_posterior(pred_probs, noisy_labels, class_names, n_jobs=n_jobs, determined=determined)
-    rows = posterior.labelled
     if verified is not None:
-        verified = as_audit(verified) if rows is None else as_audit(verified).among(rows)
         if transition is not None:
             raise InputError("Expected verified labels or a transition, got both: they correct an estimate.")
         transition, estimator = estimate_verified(posterior, estimate_posterior(posterior, estimator), verified), None
@@ -143,8 +141,8 @@ def find_label_issues(
         check_cut(threshold, top)
         return _lazy_frame(posterior, _prepare(posterior, transition, estimator), threshold, top)
     found = find_posterior_issues(posterior, transition, estimator=estimator, threshold=threshold, top=top)
-    found = found if rows is None else found.spread(rows, posterior.n_given)
-    index, texts = index_of(pred_probs), getattr(pred_probs, "texts", None)
+    # A data frame may have a class of that name.
+    index, texts = index_of(pred_probs), None if is_frame(pred_probs) else getattr(pred_probs, "texts", None)
     return replace(found, index=index_of(noisy_labels) if index is None else index, texts=texts)
 
 
@@ -156,7 +154,7 @@ def find_posterior_issues(
     threshold: float | None = None,
     top: int | None = None,
 ) -> LabelIssues:
-    """Find label issues in a `NoisyPosterior`; see `find_label_issues`."""
+    """Find label issues in a `NoisyPosterior`, of all rows that were passed; see `find_label_issues`."""
     check_cut(threshold, top)
     known = _prepare(posterior, transition, estimator)
     if posterior.members is not None and not known.is_calibrated:
@@ -167,7 +165,8 @@ def find_posterior_issues(
     if known.audit is not None:
         scores = _know_verified(known.audit, scores)
     is_issue = flag(scores.right, scores.suggested != scores.given, expected_wrong(known.by_pair), threshold, top)
-    return LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
+    found = LabelIssues(*scores, known.by_pair, is_issue, posterior.coder.names, known.matrix, known.estimate)
+    return found if posterior.labelled is None else found.spread(posterior.labelled, posterior.n_given)
 
 
 def second_likeliest(
@@ -177,9 +176,9 @@ def second_likeliest(
     probs, labels = posterior.take(rows)
     clean_posterior = EarlyPosterior(found.transition, posterior.dtype)
     weights = clean_posterior(apply_power(probs, posterior.power, tail=0)) * found.transition.T[labels]
-    np.put_along_axis(weights, labels[:, None], 0, axis=1)
+    np.put_along_axis(weights, labels[:, None], -1, axis=1)  # below the zeros of a matrix that leaves no other class
     best, largest = surest(weights)
-    shares = largest / np.maximum(weights.sum(axis=1), np.finfo(weights.dtype).tiny)
+    shares = largest / np.maximum(np.maximum(weights, 0).sum(axis=1), np.finfo(weights.dtype).tiny)
     return list(zip(best.tolist(), ((1 - right) * shares).tolist(), strict=True))
 
 

@@ -48,11 +48,8 @@ class PosteriorKernel:
         transition = np.ascontiguousarray(transition)
         background, kept = split_background(transition)
         # They must live as long as their addresses.
-        self._arrays = {
-            "background": background,
-            "by_class": transition,
-            "by_label": np.ascontiguousarray(transition.T),
-        }
+        by_label = np.ascontiguousarray(transition.T)
+        self._arrays = {"background": background, "by_class": transition, "by_label": by_label}
         is_whole = bool(kept.all())
         if is_whole:  # there is no background, and entries need not be listed
             self._arrays["at_start"] = transition.mean(axis=0)

@@ -51,8 +51,7 @@ class Recipe:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(f"Expected {name} {' or '.join(map(repr, known))}, got {getattr(self, name)!r}.")
-        rate: Any = self.learning_rate
-        decay: Any = self.weight_decay
+        rate, decay = (getattr(self, name) for name in ("learning_rate", "weight_decay"))
         if isinstance(rate, str) or not rate > 0:
             raise InputError(f"Expected a learning_rate above 0, got {rate!r}.")
         if isinstance(decay, str) or not decay >= 0:

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from dualt.votes import Votes
 
 MAX_LISTED = 10_000
-# A larger matrix is shown for its most confused classes, and one column gathers the others.
-_MATRIX_CLASSES = 30
-_N_LIKELY, _N_CONFUSIONS = 8, 12
+_MATRIX_CLASSES, _N_LIKELY, _N_CONFUSIONS = 30, 8, 12
 # Characters of a text, and of one value of another column.
 _TEXT, _CELL = 2_000, 500
 _STYLES = ("base.css", "pictures.css", "review.css", "print.css")
@@ -130,7 +128,9 @@ def render_report(
         listed["old"] = None if issues.written is None else [str(issues.written[row]) for row in rows]
         title_of = {} if votes is None else {"title": "Items to check"}
         lists = [listed | _previews(issues, rows, images, texts) | chosen | title_of]
-    classes, elsewhere = _shown_classes(wrong), _off_diagonal(shown.transition)
+    # A larger matrix is shown for its most confused classes, and one column gathers the others.
+    order = np.argsort(-np.maximum(wrong.max(axis=0), wrong.max(axis=1)), kind="stable")
+    classes, elsewhere = np.sort(order[:_MATRIX_CLASSES]), _off_diagonal(shown.transition)
     part = np.ix_(classes, classes)
     matrix = {"classes": classes.tolist(), "value": _rounded(shown.transition[part]), "others": None}
     low, high = estimate.confidence_interval(level) if estimate else (None, None)
@@ -277,13 +277,6 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
     if len(texts) != len(issues):
         raise InputError(f"Expected {len(issues):,} texts, one per label, got {len(texts):,}.")
     return {"kind": "text", "previews": [cut(str(texts[row]), _TEXT) for row in rows]}
-
-
-def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
-    """Return the classes of the heatmap: all, or those of the largest confusions."""
-    if len(wrong) <= _MATRIX_CLASSES:
-        return np.arange(len(wrong))
-    return np.sort(np.argsort(-np.maximum(wrong.max(axis=0), wrong.max(axis=1)), kind="stable")[:_MATRIX_CLASSES])
 
 
 def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:

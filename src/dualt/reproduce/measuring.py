@@ -127,12 +127,11 @@ class Posterior:
 
 
 def _training(trained: Trained) -> dict[str, Any]:
-    columns = trained.curves
     return {
         "test_accuracy": trained.test_accuracy,
         "best_epoch": trained.best_epoch,
         "recipe": trained.recipe.to_dict(),
-        "curves": {name: [None if v is None else float(f"{v:.5g}") for v in columns[name]] for name in _CURVES},
+        "curves": {name: [None if v is None else float(f"{v:.5g}") for v in trained.curves[name]] for name in _CURVES},
         "seconds": {"train": round(trained.seconds, 2)},
     }
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Estimators that do not rest on the classifier: on true labels, the features of the examples, or several votes.
 _VOTES = "votes"
 _BY_OTHER_MEANS = ("oracle", "hoc", _VOTES)
-_COUNT_LABELS = ("confident-joint", "clean-count", "joint")
+_COUNT_LABELS = ("spade", "confident-joint", "clean-count", "views", "selective", "joint")
 # Standard errors by which the agreement with the labels must differ from that of chance, and the share of the labels'
 # entropy that the predictions must explain otherwise.
 _SURE, _UNINFORMATIVE = 3.0, 0.02
@@ -31,10 +31,7 @@ _HARD = "all probabilities are 0 or 1, as predictions are"
 
 
 def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
-    """Return the finding in one sentence: about how many labels look wrong, and how many are at least.
-
-    An upper end is given only where one can be claimed: after an audit.
-    """
+    """Return the finding in one sentence: about how many labels look wrong, at least and, after an audit, at most."""
     rate, (low, high) = estimate.noise_rate, estimate.noise_rate_interval(level)
     labels, look, are, few = "the labels", "look", "are", "Fewer"
     if estimate.estimator == _VOTES and estimate.fit.rate_interval is not None:  # not the matrix of one annotator

@@ -36,10 +36,7 @@ _TIMEOUT, _TIMEOUT_OF_WORKERS = "5s", "30s"
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Open a client of the scheduler at `address`, or of two worker processes started here if that is `local`.
-
-    Within the block, Dask computes there.
-    """
+    """Within the block, let Dask compute at the scheduler `address`, or in two processes of this machine if `local`."""
     with naming_extra("Running on a Dask cluster"):
         from distributed import Client
 
@@ -128,8 +125,7 @@ def compute(*values: Any) -> tuple[Any, ...]:
     """Return the results of delayed values."""
     import dask
 
-    found: tuple[Any, ...] = dask.compute(*values)
-    return found
+    return tuple(dask.compute(*values))
 
 
 def lazy_frame(partitions: list[Any], meta: Any, divisions: Sequence[int]) -> Any:

@@ -103,22 +103,22 @@ def _stacked(given: Any) -> NDArray[np.float32]:
     tables: list[NDArray[Any]] = []
     names: Any = None
     for number, probs in enumerate(given, start=1):
+        which = f"model {number} of {len(given)}"
         try:
             table, columns = as_probability_table(probs)
             with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
                 table = np.asarray(table, np.float32 if table.dtype == np.float32 else np.float64)
             check_probability_chunk(table, 0)
         except InputError as error:
-            raise in_block(error, f"model {number} of {len(given)}") from None
+            raise in_block(error, which) from None
         if tables and table.shape != tables[0].shape:
             raise InputError(
                 "Expected several models' probabilities of the same rows and classes, got shape"
-                f" {tables[0].shape} and, from model {number} of {len(given)}, {table.shape}."
+                f" {tables[0].shape} and, from {which}, {table.shape}."
             )
         names = columns if names is None else names
         if columns is not None and list(columns) != list(names):
-            of_all = f"model {number} of {len(given)}"
-            raise InputError(f"Expected the classes of all models in one order, got others from {of_all}.")
+            raise InputError(f"Expected the classes of all models in one order, got others from {which}.")
         same = next((other for other, known in enumerate(tables, start=1) if _are_copies(known, table)), None)
         if same is not None:
             raise InputError(

@@ -184,15 +184,9 @@ class Scan:
         """
         labels, n_hits = np.ascontiguousarray(labels, np.int64), c_int64()
         scan = getattr(kernels.library, f"scan_rows_{kernels.TYPES[chunk.dtype]}")
-        done: int = scan(
-            *kernels.addresses(chunk, labels),
-            *chunk.shape,
-            ROW_SUM_TOLERANCE,
-            1 / CONFIDENCE_UNIT,
-            *kernels.addresses(self.highest, self.counts, self.sums, self._hits),
-            len(self._hits),
-            byref(n_hits),
-        )
+        given = *kernels.addresses(chunk, labels), *chunk.shape, ROW_SUM_TOLERANCE, 1 / CONFIDENCE_UNIT
+        found = kernels.addresses(self.highest, self.counts, self.sums, self._hits)
+        done: int = scan(*given, *found, len(self._hits), byref(n_hits))
         return done, self._hits[: n_hits.value]
 
     def _read_chunk(self, chunk: NDArray[Any], labels: Codes, start: int) -> NDArray[np.intp]:

@@ -118,14 +118,19 @@ def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
     named = pd.Index(map(str, ballots.classes)).get_indexer([*map(str, said)])
     classes = np.append(named, -1)[codes[len(ballots.classes) :]]
     if (items < 0).any():
-        unknown, usual = series.index[items < 0][0], ballots.items[:1].tolist()[0]
+        unknown, usual = series.index[items < 0].tolist()[0], ballots.items[:1].tolist()[0]
         raise InputError(f"Expected items that have votes, such as {usual!r}, in {what}, got {unknown!r}.")
     if (classes < 0).any():
         wrong, names = series[classes < 0], ", ".join(map(str, ballots.classes))
         raise LabelsError(
-            f"Expected one of the classes {names} in {what}, got {wrong.iloc[0]!r} for {wrong.index[0]!r}."
+            f"Expected one of the classes {names} in {what}, got {wrong.iloc[0]!r} for {wrong.index[0]!s}."
         )
-    return items, classes
+    _, firsts, place = np.unique(items, return_index=True, return_inverse=True)
+    if (differs := classes[firsts][place] != classes).any():
+        twice = ballots.items[items[differs.argmax()]]
+        raise InputError(f"Expected one class per item in {what}, got two for {twice!s}. Decide which is right.")
+    firsts.sort()
+    return items[firsts], classes[firsts]
 
 
 class Votes:
@@ -240,8 +245,8 @@ class Votes:
             often = counts[true, said] >= 0.5 and true != said
             confusions.append(f"{names[true]} → {names[said]} ({matrix[true, said]:.0%})" if often else "")
         quality, low, high = self._quality
-        n_votes = np.bincount(self.ballots.annotator, minlength=len(quality))
-        columns = {"name": self.ballots.annotators, "votes": n_votes, "quality": quality, "low": low, "high": high}
+        columns = {"name": self.ballots.annotators, "votes": self._used.sum(axis=1)}
+        columns |= {"quality": quality, "low": low, "high": high}
         return pd.DataFrame(columns | {"worst_confusion": confusions})
 
     @cached_property

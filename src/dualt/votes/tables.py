@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import InputError, LabelsError
+from dualt.files import read_json
 from dualt.io.table_columns import INDEX_COLUMNS
-from dualt.io.tables import JSON_LINES, read_records, read_table
+from dualt.io.tables import JSON_LINES, json_lines, read_table
 from dualt.labels import Codes, shorten
+from dualt.validation import check_class_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -95,8 +97,8 @@ def as_ballots(
     index = pd.Index(items)
     if index.has_duplicates:
         raise InputError(
-            f"Expected one row per item, got several for {index[index.duplicated()][0]!r}. If each row is a vote, name"
-            " the columns of annotators and labels."
+            f"Expected one row per item, got several for {index[index.duplicated()].tolist()[0]!r}. If each row is a"
+            " vote, name the columns of annotators and labels."
         )
     place = index.get_indexer(pd.Index(long["item"]))
     if (place < 0).any():
@@ -140,7 +142,8 @@ def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, 
 
 
 def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[int, int] | None) -> Sequence[Any]:
-    names = _sorted(found) if classes is None else classes
+    names = _sorted(found) if classes is None else list(classes)
+    check_class_names(names)
     if shape is not None and len(names) != shape[1]:
         numbers = [int(one) for one in names if str(one).isdigit()]
         if classes is not None or len(numbers) < len(names) or max(numbers) >= shape[1]:
@@ -226,7 +229,7 @@ def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
     path = Path(path)
     if path.suffix.lower() not in (".json", *JSON_LINES):
         return read_table(path)
-    records = read_records(path)
+    records = read_tasks(path)
     try:
         found = [vote for number, record in enumerate(records) for vote in answers_of(record, number)]
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -241,6 +244,14 @@ def read_votes(path: str | Path, label: str | None = None) -> DataFrame:
         row if question is None else row | {column: _single(said, row["item"])}
         for question, said, row in found if question in (None, label) or len(asked) == 1
     ])  # fmt: skip
+
+
+def read_tasks(path: Path) -> list[dict[str, Any]]:
+    """Return the tasks of a labelling tool's export: a list in JSON, or JSON lines."""
+    tasks = [*json_lines(path)] if path.suffix.lower() in JSON_LINES else read_json(path, limit=1 << 40)
+    if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in tasks):
+        raise InputError(f"Expected a list of tasks in {path}, each an object, got something else.")
+    return tasks
 
 
 def answers_of(record: dict[str, Any], number: int) -> Iterator[tuple[str | None, Any, dict[str, Any]]]:

@@ -73,15 +73,10 @@ class DivideMix(Method):
             share = float(batch.rng.beta(_ALPHA, _ALPHA))
             share = max(share, 1 - share)
             partner = torch.from_numpy(batch.rng.permutation(len(x))).to(x.device)
-            losses.append(
-                mixmatch_loss(
-                    network(share * x + (1 - share) * x[partner]),
-                    share * targets + (1 - share) * targets[partner],
-                    (clean > _THRESHOLD).repeat(len(views)),
-                    self.prior,
-                    _UNLABELLED_WEIGHT * (batch.ramp - _WARM_UP) / (1 - _WARM_UP),
-                )
-            )
+            inputs, outputs = (share * each + (1 - share) * each[partner] for each in (x, targets))
+            labelled = (clean > _THRESHOLD).repeat(len(views))
+            unlabelled_weight = _UNLABELLED_WEIGHT * (batch.ramp - _WARM_UP) / (1 - _WARM_UP)
+            losses.append(mixmatch_loss(network(inputs), outputs, labelled, self.prior, unlabelled_weight))
         return losses
 
 
