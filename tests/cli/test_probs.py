@@ -175,7 +175,9 @@ def test_several_columns_of_texts_and_one_plain_model(tmp_path, monkeypatch):
     assert (np.load("p.npy").argmax(axis=1) == (labels == "out")).all()
     frame.loc[0, "y"] = "out" if labels[0] == "in" else "in"
     frame.to_csv("mail.csv", index=False)
-    run("issues", "mail.csv", "--label", "y", "--text", "subject,body", "--report", "page.html")
+    monkeypatch.setenv("COLUMNS", "140")
+    shown = run("issues", "mail.csv", "--label", "y", "--text", "subject,body", "--report", "page.html").stdout
+    assert " ".join(frame.loc[0, ["subject", "body"]]) in shown
     assert words[0] in Path("page.html").read_text(encoding="utf-8")
 
 

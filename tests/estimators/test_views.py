@@ -28,10 +28,8 @@ def drawn(n_rows=3000, n_classes=3, rate=0.25, accuracies=(0.85, 0.8, 0.75), see
     return clean, given.astype(np.intp), np.stack(members)
 
 
-def happened(clean, given, n_classes=3):
-    counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (clean, given), 1)
-    return counts / counts.sum(axis=1, keepdims=True)
+def happened(clean, given):
+    return pd.crosstab(clean, given, normalize="index").to_numpy()
 
 
 def rate(heard, given):
@@ -56,8 +54,7 @@ def test_the_order_of_models_and_classes_does_not_matter():
     found = hear(calibrate_members(members, given), given, 2)
     turned = hear(calibrate_members(members[::-1], given), given, 2)
     np.testing.assert_allclose(found.posterior, turned.posterior, atol=1e-6)
-    order = np.array([2, 0, 1])
-    labels = np.argsort(order)[given]
+    order, labels = [2, 0, 1], np.array([1, 2, 0])[given]
     renamed = hear(calibrate_members(members[:, :, order], labels), labels, 2)
     np.testing.assert_allclose(renamed.posterior, found.posterior[:, order], atol=1e-6)
 
@@ -112,17 +109,26 @@ def test_a_rare_class_does_not_come_to_mean_a_hard_example():
     """Models that are unsure of the same rows: at convergence, EM would give the rare class 37% of the rows, not 10."""
     rng = np.random.default_rng(0)
     clean = (rng.random(6000) < 0.1).astype(np.intp)
-    hard = rng.random(6000) < 0.3
+    hard, members = rng.random(6000) < 0.3, []
     given = np.where(rng.random(6000) < np.where(hard, 0.2, 0.02), 1 - clean, clean)
-    members = []
     for accuracy in (0.9, 0.88, 0.86):
         vote = np.where(rng.random(6000) < np.where(hard, accuracy, 0.99), clean, 1 - clean)
         sure = np.where(hard, rng.uniform(0.6, 0.8, 6000), rng.uniform(0.9, 1, 6000))
         members.append(np.where(vote[:, None] == np.arange(2), sure[:, None], 1 - sure[:, None]))
     found = dualt.estimate_transition(np.stack(members), given, determined=True)
     assert found.clean_prior[1] == pytest.approx(clean.mean(), abs=0.06)
-    assert np.abs(found.transition - happened(clean, given, 2)).sum() / 2 < 0.15  # .58 at convergence
+    assert np.abs(found.transition - happened(clean, given)).sum() / 2 < 0.15  # .58 at convergence
     assert found.noise_rate_interval()[0] <= (given != clean).mean()
+
+
+def test_labels_that_no_model_contradicts_are_not_claimed():
+    """Where models are unsure of a rare class, the voices find it in rows that all call common."""
+    rng = np.random.default_rng(0)
+    rare, wrong = 0.9 * rng.random(4000) ** 8, rng.random(4000) < 0.12
+    given = ((rng.random(4000) < rare) ^ wrong).astype(np.intp)
+    seen = (rare + rng.normal(0, 0.17, (3, 4000))).clip(0.01, 0.99)
+    found = dualt.estimate_transition(np.stack([1 - seen, seen], axis=2), given, determined=True)
+    assert 0.8 * wrong.mean() < found.noise_rate_interval()[0] < wrong.mean() < 0.7 * found.noise_rate
 
 
 def test_clean_labels_and_good_models_leave_little_noise():
@@ -132,8 +138,7 @@ def test_clean_labels_and_good_models_leave_little_noise():
 
 def informed_by_loops(calibrated, given):
     """What each model explains of the labels' entropy, as a share of the largest."""
-    shares = np.bincount(given) / len(given)
-    entropy = -sum(share * np.log(share) for share in shares)
+    entropy = -sum(share * np.log(share) for share in np.bincount(given) / len(given))
     logs = [np.mean([np.log(row[label]) for row, label in zip(probs, given, strict=True)]) for probs in calibrated]
     return [(1 + log / entropy) / (1 + max(logs) / entropy) for log in logs]
 
@@ -194,9 +199,8 @@ def test_weak_models_that_share_their_errors_do_not_outvote_good_labels():
         sure = np.where(hard, 0.45, 0.9)[:, None]
         members.append(np.where(seen[:, None] == np.arange(4), sure, (1 - sure) / 3))
     outvoted = rate(hear(calibrate_members(members, given), given, 2), given)
-    assert outvoted > 0.3
     found = dualt.estimate_transition(members, given, determined=True).noise_rate
-    assert found < 0.6 * outvoted
+    assert max(0.3, found / 0.6) < outvoted
 
 
 def test_overconfident_probabilities_are_brought_back():
@@ -233,8 +237,7 @@ def test_the_stacked_model_is_the_one_that_labels_were_drawn_from():
     expected /= expected.sum(axis=1, keepdims=True)
     found = views._stacked(list(members), given, transition)
     assert np.abs(found - expected).mean() < 0.02
-    single = views._stacked([members[0]], given, transition)
-    assert np.abs(single - expected).mean() > 0.03
+    assert np.abs(views._stacked([members[0]], given, transition) - expected).mean() > 0.03
     rare = np.tile(np.float32([0.6, 0.3999, 0.0001]), (20, 1))  # a class that no row is likely to have
     assert np.isfinite(views._stacked([rare], np.arange(20) % 2, transition)).all()
 
@@ -256,7 +259,6 @@ def test_a_second_model_ranks_what_one_repeats():
     calibrated = calibrate_members(members, given)
     found = hear(calibrated, given, 1)
     pooled = pooled_posterior(calibrated, given, found.transition, found)
-    np.testing.assert_allclose(pooled.sum(axis=1), 1)
     wrong, rows = clean != given, np.arange(len(given))
     assert wrong[np.argsort(pooled[rows, given])[: wrong.sum()]].mean() > 0.75
     assert wrong[np.argsort(copied[rows, given])[: wrong.sum()]].mean() < 0.3
@@ -278,11 +280,8 @@ def test_several_models_are_taken_in_any_form():
 
 def test_the_answer_chooses_the_reading():
     _, given, members = drawn(1500)
-    mean = members.mean(axis=0)
-    false, true, unknown = (
-        dualt.estimate_transition(members, given, determined=answer) for answer in (False, True, None)
-    )
-    np.testing.assert_allclose(false, dualt.estimate_transition(mean, given, determined=False), atol=0.01)
+    false, true, unknown = (dualt.estimate_transition(members, given, determined=each) for each in (False, True, None))
+    np.testing.assert_allclose(false, dualt.estimate_transition(members.mean(0), given, determined=False), atol=0.01)
     sample = calibrated_sample(as_posterior(members, given))
     share = supported_shares(sample, true.transition, 1).most
     np.testing.assert_allclose(unknown, np.eye(3) + share * (true.transition - np.eye(3)))
@@ -323,8 +322,7 @@ def test_rows_without_a_label_and_the_way_from_cross_fit():
 
 def test_a_known_matrix_and_verified_labels_go_with_several_models():
     clean, given, members = drawn(600)
-    matrix = happened(clean, given)
-    issues = dualt.find_label_issues(members, given, matrix, determined=True)
+    issues = dualt.find_label_issues(members, given, happened(clean, given), determined=True)
     assert (given != clean)[issues.ranking[:60]].mean() > 0.8
     checked = np.arange(0, 600, 5)
     audited = dualt.find_label_issues(members, given, verified=(checked, clean[checked]))

@@ -59,6 +59,7 @@ class Voices(NamedTuple):
     posterior: Floats  # P(true class), (n_samples, n_classes)
     counts: Floats  # rows by true class and given label
     named: Codes  # the class that each model finds likeliest, (n_models, n_samples)
+    contradicted: float  # the share of wrong labels that a model contradicts, weighted by how well informed it is
     informed: Floats  # the share of the labels' entropy that each model explains, divided by the largest, (n_models,)
 
     @property
@@ -84,12 +85,13 @@ class Voices(NamedTuple):
             yield float(self.informed[a] * self.informed[b]), self.named[a] != self.named[b]
 
     def least_rate(self, rate: float) -> float:
-        """Return the noise rate less the largest disagreement of two models, and a sampling error.
+        """Return the rate of wrong labels that a model contradicts, less the largest disagreement of two models.
 
         Errors that all models share look like wrong labels. How many there are cannot be known: the yardstick is how
-        often two well-informed models contradict each other.
+        often two well-informed models contradict each other. Where all models name the given class, the voices may
+        take unsure for wrong, most of all if one class is rare. A sampling error is subtracted too.
         """
-        n_rows = self.named.shape[1]
+        n_rows, rate = self.named.shape[1], rate * self.contradicted
         apart = max(weight * float(differ.mean()) for weight, differ in self.pairs())
         return max(0.0, rate - apart - 1.96 * float(np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
 
@@ -192,7 +194,9 @@ def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
         counts = _count(labels, posterior)
         transition = pooled_rows(counts)
     named = np.stack([probs.argmax(axis=1) for probs in calibrated])
-    return Voices(posterior, counts, named, _informed(calibrated, labels))
+    wrong, informed = 1 - posterior[rows, labels], _informed(calibrated, labels)
+    contradicted = float(wrong @ (informed[:, None] * (named != labels)).max(axis=0) / max(wrong.sum(), _LEAST))
+    return Voices(posterior, counts, named, contradicted, informed)
 
 
 def _informed(calibrated: Members, labels: Codes) -> Floats:
