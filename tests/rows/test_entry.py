@@ -83,8 +83,8 @@ def test_several_models_are_kept_and_their_mean_is_read():
 def test_models_that_do_not_fit_together_are_refused():
     members, given = RNG.dirichlet(np.ones(3), (2, 100)), GIVEN[:100]
     with pytest.raises(InputError, match=r"same probabilities from models 1 and 3 of 3"):
-        dualt.estimate_transition([members[0], members[1], 0.99 * members[0] + 0.01 * members[1]], given)
-    dualt.estimate_transition([members[0], 0.8 * members[0] + 0.2 * members[1]], given)
+        dualt.estimate_transition([members[0], members[1], 0.995 * members[0] + 0.005 * members[1]], given)
+    dualt.estimate_transition([members[0], 0.95 * members[0] + 0.05 * members[1]], given)
     with pytest.raises(InputError, match=r"from model 2 of 2, \(99, 3\)"):
         dualt.estimate_transition([members[0], members[1][:99]], given)
     spoiled = members.copy()
