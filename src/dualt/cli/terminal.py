@@ -266,7 +266,7 @@ def issues_table(found: dualt.LabelIssues, width: int = 120) -> Table:
             _name(found.class_names[given]),
             f"{found.probability_right[row]:.1%}",
             *(likelier if suggested != given else (Text("doubtful", style="not bold dim"), "")),
-            *([] if texts is None else [Text(shorten(texts[row], room), style="not bold dim")]),
+            *([] if texts is None else [Text(shorten(" ".join(texts[row].split()), room), style="not bold dim")]),
         )
     return table
 
