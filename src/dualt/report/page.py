@@ -130,14 +130,17 @@ def render_report(
         listed["old"] = None if issues.written is None else [str(issues.written[row]) for row in rows]
         title_of = {} if votes is None else {"title": "Items to check"}
         lists = [listed | _previews(issues, rows, images, texts) | chosen | title_of]
-    classes, elsewhere = _shown_classes(wrong), _off_diagonal(shown.transition)
+    confused = np.maximum(wrong.max(axis=0), wrong.max(axis=1))
+    classes, elsewhere = np.sort((-confused).argsort(kind="stable")[:_MATRIX_CLASSES]), _off_diagonal(shown.transition)
     part = np.ix_(classes, classes)
     matrix = {"classes": classes.tolist(), "value": _rounded(shown.transition[part]), "others": None}
-    low, high = estimate.confidence_interval(level) if estimate else (None, None)
-    for name, bound in (("low", low), ("high", high)):
-        matrix[name] = None if bound is None else _rounded(bound[part])
+    bounds = estimate.confidence_interval(level) if estimate else (None, None)
+    matrix["low"], matrix["high"] = (None if bound is None else _rounded(bound[part]) for bound in bounds)
     if len(classes) < len(shown.transition):
         matrix["others"] = _rounded(np.maximum(0.0, 1 - shown.transition[part].sum(axis=1)))
+    # By given label, the true classes that it most often hides.
+    given = sorted({code for rows in lists for code in rows["given"]})
+    order = {code: np.argsort(-wrong[code], kind="stable")[:_N_LIKELY].tolist() for code in given}
     content = {
         "names": list(shown.class_names),
         "given": "Given label" if votes is None else "Consensus",
@@ -149,7 +152,7 @@ def render_report(
             "mostly": elsewhere.argmax(axis=1).tolist(),
             "share": _rounded(elsewhere.max(axis=1)),
         },
-        "likely": _likely(lists, wrong),
+        "likely": {str(code): [true for true in order[code] if true != code] for code in order},
         "lists": lists,
     }
     n_samples = estimate.n_samples if estimate is not None else shown.n_labelled
@@ -277,20 +280,6 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
     if len(texts) != len(issues):
         raise InputError(f"Expected {len(issues):,} texts, one per label, got {len(texts):,}.")
     return {"kind": "text", "previews": [cut(str(texts[row]), _TEXT) for row in rows]}
-
-
-def _shown_classes(wrong: NDArray[Any]) -> NDArray[Any]:
-    """Return the classes of the heatmap: all, or those of the largest confusions."""
-    if len(wrong) <= _MATRIX_CLASSES:
-        return np.arange(len(wrong))
-    return np.sort(np.argsort(-np.maximum(wrong.max(axis=0), wrong.max(axis=1)), kind="stable")[:_MATRIX_CLASSES])
-
-
-def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:
-    """Return, for each given label on a list, the true classes that it most often hides."""
-    given = sorted({code for rows in lists for code in rows["given"]})
-    order = {code: np.argsort(-wrong[code], kind="stable")[:_N_LIKELY].tolist() for code in given}
-    return {str(code): [true for true in order[code] if true != code] for code in given}
 
 
 def largest_confusions(matrix: NDArray[Any]) -> list[tuple[int, int, float]]:
