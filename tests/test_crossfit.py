@@ -1,5 +1,7 @@
 """Out-of-fold probabilities: folds, groups, missing labels, every kind of data, and what is refused."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -272,11 +274,8 @@ def test_the_result_does_not_depend_on_the_number_of_jobs():
 
 
 def test_progress_is_told():
-    texts, given, _ = texts_of(60)
     told = []
-    cross_fit(
-        texts, given, model=make_pipeline(CountVectorizer(), MultinomialNB()), on_progress=lambda *t: told.append(t)
-    )
+    cross_fit(*load_iris(return_X_y=True), model=GaussianNB(), on_progress=lambda *t: told.append(t))
     assert told == [("fitting", done, 5) for done in range(1, 6)]
 
 
@@ -374,10 +373,8 @@ def test_it_says_what_it_is_in_a_line():
     labels[5] = None
     model = make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression(C=0.1))
     found = dualt.cross_fit(features, labels, model=model, cv=3)
-    assert repr(found).startswith("OutOfFold(n_samples=600, n_classes=2, model=Pipeline(steps=[")
-    assert repr(found).endswith("…)")
-    assert len(repr(found)) < 150
-    assert "\n" not in repr(found)
+    start = "OutOfFold(n_samples=600, n_classes=2, model=Pipeline(steps=["
+    assert re.fullmatch(rf"{re.escape(start)}.{{,88}}…\)", repr(found)), "one line"
 
 
 def test_probabilities_of_a_model_with_class_weights_are_those_of_the_labels():

@@ -144,6 +144,12 @@ def write_text(path: str | Path, text: str) -> None:
         stream.write(text)
 
 
+def check_ending(path: Path | None, endings: Collection[str]) -> None:
+    """Refuse the name of an output, if there is one, that ends otherwise."""
+    if path is not None and path.suffix.lower() not in endings:
+        raise FileError(f"Expected a name that ends in {', '.join(endings)}, got {path.name!r}.")
+
+
 def check_writable_target(path: str | Path) -> None:
     """Refuse an output path whose folder does not exist, or that is a folder or a device itself."""
     path = Path(path)

@@ -210,6 +210,10 @@ def test_what_is_not_usable_is_refused(truth):
         "votes", "timed.csv", *LONG[1:], "--features", "minutes"
     )
     assert "--features emb.npy -o probs.npy, and pass --probs" in refused("votes", *LONG, "--features", "emb.npy")
+    assert "also an input" in refused("votes", *LONG, "--annotators", "votes.csv")
+    assert "class" in pd.read_csv("votes.csv"), "it is not overwritten"
+    assert "got 'people.xlsx'" in refused("votes", *LONG, "-o", "new.csv", "--annotators", "people.xlsx")
+    assert not Path("new.csv").exists()
     assert "--next" in refused("votes", *LONG, "--next", "0")
     pd.read_csv("votes.csv").rename(columns={"id": "ticket"}).to_csv("tickets.csv", index=False)
     assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")

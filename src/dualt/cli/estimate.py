@@ -32,6 +32,7 @@ def estimate(
     from dualt.cli.inputs import estimate_examples, opened
     from dualt.estimators import ESTIMATORS, comparable, estimate_posterior
 
+    dualt.files.check_ending(output, dualt.results.estimate.ENDINGS)
     with opened(data, learning, estimation) as examples:
         chosen = estimate_examples(examples, estimation)
         names = comparable(examples.posterior.n_classes) if compare else ()

@@ -56,6 +56,7 @@ def issues(
         raise InputError("Expected --transition, or how to estimate it (--estimator, --set, --verified), got both.")
     if export is not None:
         check_tool(export, output)
+    dualt.files.check_ending(output, dualt.issues.label_issues.ENDINGS)
     with opened(data, learning, estimation) as examples:
         source: Any
         if transition is None:

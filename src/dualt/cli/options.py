@@ -21,7 +21,7 @@ from dualt.errors import DualtError, InputError
 from dualt.files import check_outputs, check_writable_target
 
 # Parameters with these names are files to be written, except the last, a folder that is written into.
-_OUTPUTS = ("output", "report", "folder")
+_OUTPUTS = ("output", "report", "annotators", "folder")
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 
 output_option = partial(Option, "-o", "--output")

@@ -39,7 +39,7 @@ def predict(
     from dualt.crossfit.table_model import MODEL_FILE, TableModel
 
     tables = dualt.io.tables.TABLES
-    dualt.io.load.check_probability_ending(output)
+    dualt.files.check_ending(output, (*dualt.io.tables.TABLES, ".npy"))
     names: Sequence[str]
     probs: NDArray[Any]
     if (model / MODEL_FILE).exists():

@@ -36,7 +36,7 @@ def probs(
     """
     from dualt.cli.inputs import learn, read_raw
 
-    dualt.io.load.check_probability_ending(output)
+    dualt.files.check_ending(output, (*dualt.io.tables.TABLES, ".npy"))
     raw = read_raw(Data(data, label=label, id_column=id_column), learning)
     is_array = output.suffix.lower() == ".npy"
     if is_array and data.is_dir() and len(raw.labels) < len(dualt.io.read_class_folder(data).files):

@@ -49,6 +49,8 @@ def votes(
 
     Example: `dualt votes export.json --text text -o consensus.csv --report page.html`
     """
+    dualt.files.check_ending(output, dualt.io.tables.TABLES)
+    dualt.files.check_ending(annotators, dualt.io.tables.TABLES)
     table, columns, about, learned = _read(
         data, {"item": item, "annotator": annotator, "label": label}, items, text, features
     )

@@ -116,12 +116,6 @@ def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, .
     return matrix, None if names is None else check_class_names(names, len(matrix))
 
 
-def check_probability_ending(path: Path) -> None:
-    """Refuse a name under which probabilities cannot be written."""
-    if path.suffix.lower() not in (*TABLES, ".npy"):
-        raise FileError(f"Expected a name that ends in {', '.join((*TABLES, '.npy'))}, got {path.name!r}.")
-
-
 def save_probabilities(
     path: Path, probs: NDArray[Any], class_names: Sequence[str], beside: Mapping[str, Sequence[Any]]
 ) -> None:

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualt.errors import DualtError, FileError, InputError, naming_extra
-from dualt.files import LONGEST_LINE, atomic_write, check_readable, json_text, not_utf8, open_input, read_text
+from dualt.files import (
+    LONGEST_LINE,
+    atomic_write,
+    check_ending,
+    check_readable,
+    json_text,
+    not_utf8,
+    open_input,
+    read_text,
+)
 from dualt.labels import is_missing_value
 
 if TYPE_CHECKING:
@@ -239,8 +248,7 @@ def write_table(
     """
     path = Path(path)
     kind = path.suffix.lower()
-    if kind not in TABLES:
-        raise FileError(f"Expected a name that ends in {', '.join(TABLES)}, got {path.name!r}.")
+    check_ending(path, TABLES)
     if kind in ARROW:
         with naming_extra("Writing Parquet and Feather tables"):
             import pyarrow as pa

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError, InputError
-from dualt.files import json_text, write_text
+from dualt.errors import InputError
+from dualt.files import check_ending, json_text, write_text
 from dualt.io.tables import write_table
 from dualt.results import TransitionEstimate
 from dualt.results.claims import headline
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Flagged labels: another class is likelier, or none is.
 GROUPS = ("probably wrong", "doubtful")
+ENDINGS = (".csv", ".json", ".parquet")
 # JSON has `by_pair` for up to this many classes: all pairs of more could fill hundreds of megabytes.
 _MATRIX_CLASSES = 100
 
@@ -199,12 +200,11 @@ class LabelIssues:
     def save(self, path: str | Path, level: float = 0.95) -> None:
         """Write the flagged labels, most suspect first, as a `.csv` or `.parquet` table, or `to_dict` as `.json`."""
         path = Path(path)
+        check_ending(path, ENDINGS)
         if path.suffix.lower() == ".json":
             write_text(path, f"{json_text(self.to_dict(level))}\n")
-        elif path.suffix.lower() in (".csv", ".parquet"):
-            write_table(path, self.listed(), guarded=True)
         else:
-            raise FileError(f"Expected a name that ends in .csv, .json, .parquet, got {path.name!r}.")
+            write_table(path, self.listed(), guarded=True)
 
     def to_report(self, path: str | Path, **options: Unpack[ReportOptions]) -> None:
         """Write a page to look at and review; `dualt.report.render_report` describes the options."""

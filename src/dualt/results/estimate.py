@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualt.errors import FileError
-from dualt.files import atomic_write, check_writable_target, json_text, write_text
+from dualt.files import atomic_write, check_ending, check_writable_target, json_text, write_text
 from dualt.results import claims, display
 from dualt.results.claims import Notice
 from dualt.results.diagnostics import Diagnostics
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 # Replicates of the bootstrap: 200, fewer where they would have more entries than this.
 _REPLICATES, _REPLICATE_ENTRIES = 200, 1 << 25
+ENDINGS = (".json", ".npy", ".csv")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,15 +214,14 @@ class TransitionEstimate:
         """Write the estimate to `path`: everything as `.json`, the matrix alone as `.npy` or `.csv`."""
         path = Path(path)
         check_writable_target(path)
+        check_ending(path, ENDINGS)
         suffix = path.suffix.lower()
         if suffix == ".json":
             write_text(path, f"{json_text(self.to_dict(level))}\n")
         elif suffix == ".npy":
             with atomic_write(path, "wb") as stream:
                 np.save(stream, self.transition, allow_pickle=False)
-        elif suffix == ".csv":
+        else:
             from dualt.io.tables import write_table
 
             write_table(path, self.to_frame().map("{:.10g}".format), guarded=True)
-        else:
-            raise FileError(f"Expected a name that ends in .json, .npy or .csv, got {path.name!r}.")

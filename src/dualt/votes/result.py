@@ -314,8 +314,7 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     if n_repeated:
         message = f"Votes that repeat one of the same annotator on the same item: {n_repeated:,}."
         yield Notice("repeated", message, "The last one counts.")
-    alike, missing = look_alike(votes.class_names)
-    items = {*map(str, votes.items)}
+    (alike, missing), items = look_alike(votes.class_names), {*map(str, votes.items)}
     for what, groups in (
         ("Classes that differ only by case, accents or blanks, or look like missing votes", [*alike, missing]),
         ("Annotators that differ only by case, accents or blanks", look_alike(map(str, names))[0]),
