@@ -265,17 +265,6 @@ def test_class_weights_go_to_the_classes_that_they_name(names, correction):
     np.testing.assert_allclose(model.label_issues_.probability_right, issues.probability_right, rtol=1e-4)
 
 
-def test_a_review_of_its_issues_is_applied():
-    features, noisy, _ = small_case()
-    issues = dualt.RobustClassifier(GaussianNB()).fit(features, noisy).label_issues_
-    row = int(issues.indices[0])
-    old, new = noisy[row], issues.class_names[issues.suggested[row]]
-    decision = dualt.issues.Decision(row, str(old), new, "row 2")
-    corrected = dualt.issues.apply_review(noisy, [decision])
-    assert np.flatnonzero(corrected != noisy).tolist() == [row]
-    assert corrected[row] == new
-
-
 def test_its_issues_keep_the_index():
     features, noisy, _ = small_case()
     index = pd.Index([f"row {row}" for row in range(len(noisy))])

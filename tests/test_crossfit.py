@@ -1,5 +1,7 @@
 """Out-of-fold probabilities: folds, groups, missing labels, every kind of data, and what is refused."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -187,6 +189,13 @@ def test_dates_are_numbers_however_they_are_written(written):
     np.testing.assert_array_equal(values[:, 0], (days - pd.Timestamp(0)).dt.total_seconds())
 
 
+def test_numbers_may_have_decimal_commas_and_marks_at_thousands():
+    written = [["0.5", "0,5"], ["-1,234.0", "-1.234,0"], ["", ""], ["80", "80"], ["1,234,567.25", "1.234.567,25"]]
+    values, categorical = columns_of(np.array(written, dtype=object))
+    assert not categorical.any()
+    np.testing.assert_array_equal(values.T, 2 * [[0.5, -1234, np.nan, 80, 1234567.25]])
+
+
 @pytest.mark.parametrize("texts", [["3-4", "5-6"], ["31.01.2024", "2024-01-31"], ["192.168.0.1", "10.0.0.1"], ["", ""]])
 def test_what_is_no_date_is_none(texts):
     values, categorical = columns_of(np.array([[text] for text in texts], dtype=object))
@@ -250,9 +259,8 @@ def test_the_result_does_not_depend_on_the_number_of_jobs():
 
 
 def test_progress_is_told():
-    texts, given, _ = texts_of(60)
     told = []
-    cross_fit(texts, given, model=BAYES, on_progress=lambda *t: told.append(t))
+    cross_fit(*load_iris(return_X_y=True), model=GaussianNB(), on_progress=lambda *t: told.append(t))
     assert told == [("fitting", done, 5) for done in range(1, 6)]
 
 
@@ -338,17 +346,11 @@ def test_bad_input_gets_one_clear_error(case):
         cross_fit(arguments.pop("data"), arguments.pop("labels"), **arguments)
 
 
-@pytest.mark.parametrize("data", ["iris", "moons"])
-def test_the_chosen_model_is_near_the_best_of_its_alternatives(data):
-    from sklearn.datasets import make_moons
-    from sklearn.ensemble import RandomForestClassifier
-
-    features, clean = load_iris(return_X_y=True) if data == "iris" else make_moons(400, noise=0.2, random_state=0)
-    given = dualt.noise.corrupt(clean, dualt.noise.symmetric(int(clean.max()) + 1, 0.2), random_state=1)
-    own = (cross_fit(features, given).pred_probs.argmax(axis=1) == clean).mean()
-    others = [LogisticRegression(max_iter=1000), RandomForestClassifier(50, random_state=0), GaussianNB()]
-    found = [(cross_fit(features, given, model=m).pred_probs.argmax(axis=1) == clean).mean() for m in others]
-    assert own > max(found) - 0.03
+def test_a_splitter_sets_the_folds():
+    features, labels = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(150)
+    found = cross_fit(features[order], labels[order], model=GaussianNB(), cv=KFold(3))
+    assert found.fold.tolist() == [0] * 50 + [1] * 50 + [2] * 50
 
 
 def test_it_says_what_it_is_in_a_line():
@@ -358,10 +360,8 @@ def test_it_says_what_it_is_in_a_line():
     labels[5] = None
     model = make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression(C=0.1))
     found = dualt.cross_fit(features, labels, model=model, cv=3)
-    assert repr(found).startswith("OutOfFold(n_samples=600, n_classes=2, model=Pipeline(steps=[")
-    assert repr(found).endswith("…)")
-    assert len(repr(found)) < 150
-    assert "\n" not in repr(found)
+    start = "OutOfFold(n_samples=600, n_classes=2, model=Pipeline(steps=["
+    assert re.fullmatch(rf"{re.escape(start)}.{{,88}}…\)", repr(found)), "one line"
 
 
 def test_probabilities_of_a_model_with_class_weights_are_those_of_the_labels():

@@ -59,7 +59,8 @@ class UnknownNameError(DualtError, ValueError):
         name, known = str(name), list(known)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(known)}.")
+        shown = ", ".join(known if len(known) <= 20 else [*known[:20], f"… {len(known)} in all"])
+        super().__init__(f"Unknown {kind} {name!r}.{hint} Known: {shown}.")
 
 
 class MissingExtraError(DualtError, ImportError):

@@ -182,9 +182,9 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def check_ending(path: str | Path, endings: Collection[str]) -> None:
-    """Refuse the name of an output that has none of these endings."""
-    if Path(path).suffix.lower() not in endings:
+def check_ending(path: str | Path | None, endings: Collection[str]) -> None:
+    """Refuse the name of an output, if there is one, that has none of these endings."""
+    if path is not None and Path(path).suffix.lower() not in endings:
         raise FileError(f"Expected a name that ends in {', '.join(endings)}, got {Path(path).name!r}.")
 
 

@@ -41,12 +41,6 @@ def test_help_says_what_it_does_and_gives_an_example(words):
         assert f"dualt {' '.join(words)}" in result.stdout.partition("Example")[2]
 
 
-def test_version():
-    result = CliRunner().invoke(app, ["--version"])
-    assert result.exit_code == 0
-    assert result.stdout == f"dualt {dualt.__version__} ({kernels.status()})\n"
-
-
 @pytest.mark.parametrize("arguments", [["estimat"], ["--nonsense"], ["estimate", "--nonsense"]])
 def test_wrong_use_is_exit_code_two(arguments):
     result = CliRunner().invoke(app, arguments)

@@ -86,12 +86,14 @@ def test_columns_of_numbers_and_categories_and_groups(table):
     assert found.agreement > 0.8
     listed = run("issues", "data.csv", "--features", "x_2,x_1", "--label", "label", "--quick", "--json")
     assert json.loads(listed.stdout)["issues"]
-    table.assign(x_1=table["x_1"].map(lambda x: "" if x != x else str(x).replace(".", ","))).to_csv(
-        "comma.csv", sep=";", index=False
-    )
-    for name in ("data", "comma"):
+    table["x_1"] = (3000 * table["x_1"]).round(2)
+    table.to_csv("data.csv", index=False)
+    written = table["x_1"].map(lambda x: "" if x != x else f"{x:,}".translate({44: ".", 46: ","}))
+    table.assign(x_1=written).to_csv("bar.csv", sep=";", index=False)
+    table.assign(x_1=written).to_csv("quoted.csv", index=False)
+    for name in ("data", "bar", "quoted"):
         run("probs", f"{name}.csv", "--features=x_*", "--label=label", "--group=user", "--quick", "-o", f"{name}.npy")
-    np.testing.assert_allclose(np.load("comma.npy"), np.load("data.npy"))
+        np.testing.assert_allclose(np.load(f"{name}.npy"), np.load("data.npy"))
 
 
 def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
@@ -100,12 +102,19 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(table):
     assert "Did you mean 'label'" in refused("probs", "data.csv", "--label", "labl", *text, *out)
     assert "Did you mean 'title'" in refused("issues", "data.csv", "--label", "label", "--text", "titel")
     table[["label"]].to_csv("labels.csv", index=False)
-    assert "to learn from in labels.csv" in refused("probs", "labels.csv", "--label", "label", *out)
+    said = refused("probs", "labels.csv", "--label", "label", *out)
+    assert said.endswith("to learn from in labels.csv, got only label. Pass --features emb.npy.")
+    pd.DataFrame(np.ones((2, 30)), columns=[f"c{place}" for place in range(30)]).to_csv("wide.csv", index=False)
+    assert refused("probs", "wide.csv", "--label", "label", *text, *out).endswith("c18, c19, … 30 in all.")
     assert "match 'z_*'" in refused("probs", "data.csv", "--label", "label", "--features", "z_*", *out)
     assert "Ask for 30 folds" in refused("probs", "data.csv", *text, "--group", "user", "--folds", "99", *out)
     assert "two folds" in refused("probs", "data.csv", *text, "--folds", "1", *out)
     assert "No such file" in refused("probs", "none.csv", "--label", "label", *text, *out)
     assert ".parquet" in refused("probs", "data.csv", "--label", "label", *text, "-o", "p.xlsx")
+    assert "got 'i.xlsx'" in refused(
+        "issues", "data.csv", "--label", "label", *text, "-o", "i.xlsx", "--report", "p.html"
+    )
+    assert not Path("p.html").exists()
     assert "also an input" in refused("probs", "data.csv", "--label", "label", *text, "-o", "data.csv")
     assert "one table" in refused("issues", "data.csv", "data.csv", "--label", "label", "--features", "x_*")
     table.assign(label="same").to_csv("one.csv", index=False)

@@ -1,6 +1,7 @@
 """Terminals as they are: narrow, no terminal at all, and interrupted."""
 
 import sys
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -42,6 +43,13 @@ def test_sixty_columns_keep_the_rates(n_classes):
     rows = [line for line in shown[start + 1 :] if "%" in line][: min(n_classes, 12)]
     assert len(rows) == min(n_classes, 12)
     assert all(len(line.rstrip()) <= 60 for line in rows)
+
+
+def test_texts_of_several_lines_are_one_line():
+    found = dualt.find_label_issues([[0.9, 0.1], [0.2, 0.8]], [1, 1]).rethreshold(top=2)
+    out = Console(width=120, file=StringIO())
+    out.print(terminal.issues_table(replace(found, texts=["Subject\n\nthe message", ""])))
+    assert "Subject the message" in out.file.getvalue()
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

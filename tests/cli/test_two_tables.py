@@ -54,12 +54,6 @@ def test_ids_in_another_order_are_refused(tables, command):
     )
 
 
-def test_ids_of_one_table_alone_name_its_rows(tables):
-    tables[0].drop(columns="uid").to_csv("p.csv", index=False)
-    found = json.loads(run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout)["issues"]
-    assert all(row["id"] == f"u{row['index']}" for row in found)
-
-
 def test_class_names_do_not_move_columns_that_have_names(tables):
     """The names of the header in another order are refused; other names are new names of the columns."""
     tables[0].drop(columns="uid").to_csv("p.csv", index=False)

@@ -85,6 +85,9 @@ def test_from_votes_to_the_corrected_table_in_three_commands(truth, export, vote
 
 
 def test_an_audit_of_the_consensus_bounds_its_rate(truth):
+    first = run("votes", *LONG, "--next", 13)
+    assert re.search(r"Check next: ('x\d+', ){12}… 13 in all", first)
+    assert f"dualt votes {' '.join(LONG)} --next 13 -o consensus.csv --report page.html" in first
     shown = run("votes", *LONG, "-o", "consensus.csv")
     assert f"dualt votes {' '.join(LONG)} -o consensus.csv --verified audit.csv" in shown
     drawn = run("audit", "consensus.csv", "--label", "class", "--id", "id", "--size", 60, "-o", "audit.csv")
@@ -194,6 +197,11 @@ def test_the_page_shows_votes_and_annotators(truth, browser):
     assert page.locator("#annotators details[open] tbody tr").count() == 3
     assert page.locator("#annotators details").count() == 3
     page.close()
+    votes = pd.read_csv("votes.csv")
+    pd.concat([votes, votes[votes.who == "cy"].assign(who="copy")]).to_csv("votes.csv", index=False)
+    run("votes", *LONG, "--report", "page.html")
+    assert ">1 thing to know before" in (text := Path("page.html").read_text(encoding="utf-8"))
+    assert "copy and cy" in text.partition('<h2 id="advice-title">')[2]
 
 
 def test_what_is_not_usable_is_refused(truth):
@@ -207,6 +215,11 @@ def test_what_is_not_usable_is_refused(truth):
     assert "one value of 'minutes' for each item, got several for 'x" in refused(
         "votes", "timed.csv", *LONG[1:], "--features", "minutes"
     )
+    assert "--features emb.npy -o probs.npy, and pass --probs" in refused("votes", *LONG, "--features", "emb.npy")
+    assert "also an input" in refused("votes", *LONG, "--annotators", "votes.csv")
+    assert "class" in pd.read_csv("votes.csv"), "it is not overwritten"
+    assert "got 'people.xlsx'" in refused("votes", *LONG, "-o", "new.csv", "--annotators", "people.xlsx")
+    assert not Path("new.csv").exists()
     assert "--next" in refused("votes", *LONG, "--next", "0")
     pd.read_csv("votes.csv").rename(columns={"id": "ticket"}).to_csv("tickets.csv", index=False)
     assert "Expected a column 'item', got ticket, who, class" in refused("votes", "tickets.csv")

@@ -48,6 +48,9 @@ def test_a_table_is_learned_from_as_it_is(run, customers):
     assert np.isin(flagged, customers.attrs["wrong"]).mean() > 0.6
     named = run(*command, "--id", "customer", "--report", "page.html", "--quick")
     assert "different in every row" not in named.stderr
+    customers.assign(code=customers["customer"]).to_csv("coded.csv", index=False)
+    coded = run("issues", "coded.csv", "--label", "risk", "--id", "customer", "--quick").stderr
+    assert "Not learning from code, which is different in every row.\n" in coded
     assert [step[0] for step in next_steps(named)] == ["apply-review"]
     assert '"income"' in Path("page.html").read_text()
     quick, by_name = (run(*command, "--quick", "--json", *more) for more in ([], ["--features", "age,income,job"]))
@@ -79,6 +82,7 @@ def test_texts_are_found_among_the_columns(run):
     pd.DataFrame({"label": given, "title": texts}).to_csv("titles.csv", index=False)
     result = run("issues", "titles.csv", "--json")
     assert "Learning from 1 column: title (text)" in result.stderr
+    assert "Labels are those of the column label; --label takes another." in result.stderr
     assert {row["index"] for row in json.loads(result.stdout)["issues"]} == {*np.flatnonzero(given != true)}
 
 

@@ -12,7 +12,7 @@ from scipy.stats import hypergeom
 
 import dualt
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
-from dualt.votes.result import _listed, _wrong_in_all
+from dualt.votes.result import _wrong_in_all
 
 
 def people(seed, n_items=300):
@@ -273,8 +273,7 @@ def test_what_is_said_of_annotators(long):
     issues = dualt.find_label_issues(votes.posterior, votes.labels, votes.consensus)
     assert len(issues.probability_right) == len(votes.items)
     low, high = votes.common.confidence_interval()
-    assert (low <= votes.common.transition).all()
-    assert (votes.common.transition <= high).all()
+    assert ((low <= votes.common.transition) & (votes.common.transition <= high)).all()
     frame = votes.to_frame()
     assert frame.columns.tolist() == ["item", "label", "probability", "votes", "agreement"]
     assert frame.agreement.between(0, 1).all()
@@ -291,7 +290,7 @@ def test_a_duplicated_annotator_is_found(seed):
     assert "copies" not in codes(dualt.combine_votes(long))
     copied = long[long.annotator == "hasty"].assign(annotator="copy")
     notice = next(n for n in dualt.combine_votes(pd.concat([long, copied])).warnings if n.code == "copies")
-    assert "copy and hasty" in notice.message
+    assert notice.message.startswith("Annotators who agree more than their quality explains: copy and hasty (")
 
 
 def test_annotators_who_agree_because_they_are_right_are_no_copies():
@@ -311,7 +310,6 @@ def test_annotators_at_chance_or_with_one_class_are_named(long):
     votes = dualt.combine_votes(pd.concat([long, guesses, guesses.assign(annotator="wall", label="cat")]))
     notices = {notice.code: notice.message for notice in votes.warnings}
     assert "dice" in notices["at-chance"]
-    assert (_listed(np.arange(5)), _listed(np.arange(6))) == ("0, 1, 2, 3, 4", "0, 1, 2, 3, 4 and 1 more")
     assert "wall" in notices["one-class"]
     plain = dualt.combine_votes(long)
     assert (votes.labels == plain.labels).mean() > 0.97
@@ -336,6 +334,7 @@ def test_with_rules_and_a_classifier_no_rate_is_claimed_until_some_are_verified(
     alone, together = dualt.combine_votes(rules), dualt.combine_votes(rules, echo)
     verified = dualt.combine_votes(rules, echo, verified=(np.arange(0, 1000, 10), truth[::10]))
     assert "echo" in codes(together)
+    assert "weak-classifier" not in codes(together.consensus), "nobody is told to train a better one"
     assert not {"echo", "temperature"} & (codes(alone) | codes(verified))
     assert together.consensus.summary == (
         "No noise rate can be claimed: most votes are by rules, whose errors a classifier may repeat."
@@ -368,22 +367,13 @@ def test_single_votes_ties_and_repeated_votes():
     assert again.labels.tolist() == ["y", "x"]
 
 
-def test_grades_are_classes_like_others(long):
-    """Classes that are numbers, as 1 to 5 stars, are no column numbers."""
-    graded = long.assign(label=long.label.map({"bird": 3, "cat": 5, "dog": 10}))
-    named, numbered = dualt.combine_votes(long), dualt.combine_votes(graded)
-    assert numbered.class_names == ("3", "5", "10")
-    np.testing.assert_array_equal(numbered.consensus.transition, named.consensus.transition)
-    assert numbered.consensus.summary == named.consensus.summary
-    counts = [one.transition["hasty"].diagnostics.label_counts.tolist() for one in (numbered, named)]
-    assert counts[0] == counts[1]
-
-
 @pytest.mark.parametrize("form", ["{}.0", "{},0"])
 def test_grades_with_decimals_are_the_same_grades(long, form):
     """A table with gaps, or one in German, has decimals; a person who fills in an audit may write none."""
     grades = long.label.map({"bird": 3, "cat": 5, "dog": 10})
     written = long.assign(label=grades.map(form.format))
+    alone, named = dualt.combine_votes(long.assign(label=grades)), dualt.combine_votes(long)
+    np.testing.assert_array_equal(alone.consensus.transition, named.consensus.transition)
     plain = dualt.combine_votes(long.assign(label=grades), verified={0: 5, 1: 10})
     for known in ({0: 5, 1: 10}, {0: "5", 1: "10"}, {0: "5.0", 1: "10.0"}, {0: "5,0", 1: "10,0"}, {0: 5.0, 1: 10.0}):
         votes = dualt.combine_votes(written, verified=known)
@@ -402,9 +392,13 @@ def test_the_consensus_is_as_wrong_where_a_class_wins_no_item():
     assert votes.consensus.summary.startswith(f"About {100 * votes.noise_rate:.0f} % of the consensus looks wrong (at")
 
 
-def test_classes_that_differ_by_case_only_are_named():
+def test_names_that_differ_by_case_or_blanks_only_are_named():
     (notice,) = dualt.combine_votes([["Cat", "cat "], ["dog", "dog"], ["Cat", "n/a"]]).warnings
     assert "missing votes: 'Cat', 'cat '; 'n/a'." in notice.message
+    rows = [("x1", "ann", "cat"), (" x1", "ann ", "cat"), ("X1", "Bob", "dog"), ("x1", "Bob", "dog")]
+    people, items = dualt.combine_votes(rows).warnings
+    assert people.message == "Annotators that differ only by case, accents or blanks: 'ann', 'ann '."
+    assert items.message == "Items that differ only by blanks: ' x1'."
 
 
 def test_what_cannot_be_combined_is_refused(long, tmp_path):
@@ -436,6 +430,10 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
             nobody.loc[4, column] = nothing
             with pytest.raises(InputError, match=f"Expected an {column} for each vote, got none in {{'item'"):
                 dualt.combine_votes(nobody)
+    with pytest.raises(InputError, match="items × annotators: All arrays must be of the same length"):
+        dualt.combine_votes({"ann": [1, 0], "bob": [1]})
+    with pytest.raises(LabelsError, match=r"one class per vote, got .*: multi-label is not supported"):
+        dualt.combine_votes([['{"choices":["cat","dog"]}', "cat"], ["dog", "dog"]])
     with pytest.raises(LabelsError, match="at least two classes"):
         dualt.combine_votes([["x", "x"], ["x", None]])
     with pytest.raises(LabelsError, match="at least one vote"):
@@ -446,7 +444,7 @@ def test_what_cannot_be_combined_is_refused(long, tmp_path):
         dualt.combine_votes(long, verified=([0, 1, 1], ["cat", "cat", "dog"]))
     with pytest.raises(InputError, match=r"class per item in verified, got 2 items, 1 classes"):
         dualt.combine_votes(long, verified=([0, 1], ["cat"]))
-    with pytest.raises(InputError, match=r"as 0, in verified, got 'nowhere'"):
-        dualt.combine_votes(long, verified={"nowhere": "cat"})
-    with pytest.raises(LabelsError, match=r"bird, cat, dog in verified, got 'cow' for 1"):
+    with pytest.raises(InputError, match=r"as 0, in settled, got 9999\."):
+        dualt.combine_votes(long, settled={9999: "cat"})
+    with pytest.raises(LabelsError, match=r"bird, cat, dog in verified, got 'cow' for 1\."):
         dualt.combine_votes(long, verified={0: "bird", 1: "cow"})

@@ -106,7 +106,9 @@ def ratio_intervals(part: Target, whole: Target, n_samples: int, level: float = 
     widths = high - low
     best = widths.argmin(axis=0)[None]
     shares, spread, low, high = (np.take_along_axis(each, best, axis=0)[0] for each in (shares, spread, low, high))
-    exact_low, exact_high = _clopper_pearson(shares, square / spread, (1 - level) / 2)
+    # Clopper and Pearson's exact interval of a share among so many rows, which need not be whole numbers.
+    yes, no = (np.maximum(each * square / spread, _TINY) for each in (shares, 1 - shares))
+    exact_low, exact_high = betaincinv(yes, no + 1, (1 - level) / 2), betaincinv(yes + 1, no, (1 + level) / 2)
     below, above = np.maximum(low - exact_low, 0), np.maximum(exact_high - high, 0)
     reach = np.minimum((widths[0] - (high - low)) / np.maximum(below + above, _TINY), 1)
     low, high = low - reach * below, high + reach * above
@@ -145,9 +147,3 @@ def _difference(target: Target, tuning: Floats) -> Floats:
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.clip(part / np.where(whole > 0, whole, 1), 0, 1))
-
-
-def _clopper_pearson(share: Floats, n_rows: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return the exact interval of a share among `n_rows` rows, which need not be whole numbers."""
-    yes, no = (np.maximum(each * n_rows, _TINY) for each in (share, 1 - share))
-    return betaincinv(yes, no + 1, tail), betaincinv(yes + 1, no, 1 - tail)

@@ -52,6 +52,7 @@ def audit(
     """
     from dualt.cli.inputs import is_raw, opened, warn_missing
 
+    dualt.files.check_ending(output, dualt.io.tables.TABLES)
     if more is None and output.exists():  # a person may have worked on it
         raise InputError(f"There is a file {output} already. Add a batch with --more 100, or choose another name.")
     learning = options.Learning(text, features)

@@ -52,11 +52,9 @@ def demo(as_json: Json = False) -> None:
     images = np.rint(features.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     found.to_report(_REPORT, images=images, title="Labels of the digits demo")
     counts = {
-        "wrong": int(wrong.sum()),
-        "flagged": int(flagged.sum()),
-        "flagged_and_wrong": int((flagged & wrong).sum()),
+        "wrong": int(wrong.sum()), "flagged": int(flagged.sum()), "flagged_and_wrong": int((flagged & wrong).sum()),
         "wrong_after_correction": int((corrected != clean).sum()),
-    }
+    }  # fmt: skip
     error = l1_error(estimate.transition, truth, normalize=True)
     if as_json:
         scores = {"expected_wrong": found.expected_count, "accuracy": accuracy, "error": error}

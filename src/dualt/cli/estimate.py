@@ -33,8 +33,7 @@ def estimate(
     from dualt.cli.inputs import estimate_examples, opened
     from dualt.estimators import ESTIMATORS, comparable, estimate_posterior
 
-    if output is not None:
-        check_ending(output, dualt.results.estimate.ESTIMATE_FORMATS)
+    check_ending(output, dualt.results.estimate.ESTIMATE_FORMATS)
     with opened(data, learning, estimation) as examples:
         chosen = estimate_examples(examples, estimation)
         names = comparable(examples.posterior.n_classes) if compare else ()

@@ -335,10 +335,12 @@ def _read_table(data: Data, learning: Learning) -> Raw:
     table = io.open_table(data.probs, data.label or (texts[0] if texts else data.id_column))
     at = label_place(table, data.label)
     label = table.names[at] if table.names else "label"
+    if data.label is None and table.n_columns > 1:
+        _log.warning("Labels are those of the column %s; --label takes another.", label)
     features: list[str] = []
     others = [name for name in (label, data.id_column, learning.group, *texts) if name]
     if not texts and not chosen:
-        texts, features = _columns_to_learn(table, others)
+        texts, features = _columns_to_learn(table, others, data.id_column)
     elif chosen and not chosen.endswith(".npy"):
         places, _ = choose_columns(table, others if table.names else (), chosen)
         features = [table.names[place] for place in places if table.names and table.names[place] not in texts]
@@ -362,7 +364,7 @@ def _read_table(data: Data, learning: Learning) -> Raw:
     return Raw(examples, options, labels, beside, columns, texts, joined, written)
 
 
-def _columns_to_learn(table: Table, others: Sequence[str]) -> tuple[list[str], list[str]]:
+def _columns_to_learn(table: Table, others: Sequence[str], named_by: str | None) -> tuple[list[str], list[str]]:
     """Return the columns of texts, and the other columns, that are learned from unless the user names some."""
     import pandas as pd
 
@@ -373,13 +375,14 @@ def _columns_to_learn(table: Table, others: Sequence[str]) -> tuple[list[str], l
     named = [name for name in table.names or () if name not in (*others, *INDEX_COLUMNS, *about)]
     texts, features, ids = learnable_columns(pd.DataFrame({name: table.read_texts(name) for name in named}))
     if not texts and not features:
-        raise InputError(f"Expected columns to learn from in {table.path}, got none beside {_listed(others)}.")
+        known = _listed(others)
+        raise InputError(f"Expected columns to learn from in {table.path}, got only {known}. Pass --features emb.npy.")
     counts = f"{len(texts) + len(features)} column{'s' * (len(texts) + len(features) != 1)}"
     shown = _listed(f"{name} (text)" if name in texts else name for name in named if name not in ids)
     _log.warning("%s has no probabilities. Learning from %s: %s", table.path, counts, shown)
     if ids:
-        remedy = f"To name the rows by it, pass --id {shlex.quote(ids[0])}."
-        _log.warning("Not learning from %s, which is different in every row. %s", _listed(ids), remedy)
+        remedy = "" if named_by else f" To name the rows by it, pass --id {shlex.quote(ids[0])}."
+        _log.warning("Not learning from %s, which is different in every row.%s", _listed(ids), remedy)
     return texts, features
 
 

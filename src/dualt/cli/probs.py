@@ -46,18 +46,13 @@ def probs(
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
     # An array keeps the probabilities of every model, and `dualt issues` uses them all.
-    each = is_array and len(found.members) > 1
-    values = found.members if each else found.pred_probs
+    values = found.members if is_array and len(found.members) > 1 else found.pred_probs
     dualt.io.load.save_probabilities(output, values, found.class_names, raw.beside)
     content = {
-        "class_names": list(found.class_names),
-        "model": " ".join(found.model.split()),
-        "folds": int(found.fold.max()) + 1,
-        "agreement": found.agreement,
-        "n_samples": len(found),
-        "n_labelled": int(found.labelled.sum()),
-        "output": str(output),
-    }
+        "class_names": list(found.class_names), "model": " ".join(found.model.split()),
+        "folds": int(found.fold.max()) + 1, "agreement": found.agreement,
+        "n_samples": len(found), "n_labelled": int(found.labelled.sum()), "output": str(output),
+    }  # fmt: skip
     if as_json:
         print_json(content)
         return

@@ -14,7 +14,7 @@ from dualt.cli.terminal import print_json, progress, say
 from dualt.errors import InputError
 
 if TYPE_CHECKING:
-    from dualt.reproduce import Experiment, RunSpec
+    from dualt.reproduce import Experiment
 
 
 def reproduce(
@@ -88,7 +88,11 @@ def _reproduce(
     from dualt.reproduce.results import to_rows
 
     if not show:
-        runs = _possible(runs_of(experiment))
+        root, runs = dualt.datasets.data_root(), runs_of(experiment)
+        absent = {name for run in runs if not dualt.datasets.REGISTRY[name := run.posterior.dataset].is_present()}
+        for name in sorted(absent):
+            say(f"left out: {name} is not in {root} (dualt data get {name})", fg="yellow", err=True)
+        runs = [run for run in runs if run.posterior.dataset not in absent]
         if not runs:
             return {}
         with progress() as advance:
@@ -107,11 +111,3 @@ def _reproduce(
         say(f"Written: {', '.join(files)}\n")
     content = {"experiment": experiment.name, "profile": experiment.profile}
     return {**content, "results": to_rows(results), "files": files}
-
-
-def _possible(runs: list[RunSpec]) -> list[RunSpec]:
-    """Return the runs whose data are here, and say which data sets are not."""
-    absent = {name for run in runs if not dualt.datasets.REGISTRY[name := run.posterior.dataset].is_present()}
-    for name in sorted(absent):
-        say(f"left out: {name} is not in {dualt.datasets.data_root()} (dualt data get {name})", fg="yellow", err=True)
-    return [run for run in runs if run.posterior.dataset not in absent]

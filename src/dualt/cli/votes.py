@@ -49,6 +49,8 @@ def votes(
 
     Example: `dualt votes export.json --text text -o consensus.csv --report page.html`
     """
+    dualt.files.check_ending(output, dualt.io.tables.TABLES)
+    dualt.files.check_ending(annotators, dualt.io.tables.TABLES)
     table, columns, about, learned = _read(
         data, {"item": item, "annotator": annotator, "label": label}, items, text, features
     )
@@ -78,10 +80,11 @@ def votes(
     if as_json:
         print_json(_content(found, chosen))
         return
-    _show(found)
+    _show(found, chosen.tolist())
     steps = {}
     if output is None:
-        steps[again(None, "-o", "consensus.csv")] = "the consensus as a table"
+        page = [] if report is not None else ["--report", "page.html"]
+        steps[again(None, "-o", "consensus.csv", *page)] = f"the consensus as a table{', and a page' * bool(page)}"
     elif verified is None:
         drawn = ["dualt", "audit", *words, *words_of(text=text, size=100), "-o", "audit.csv"]
         steps[shlex.join(drawn)] = "check 100 items drawn at random"
@@ -107,6 +110,9 @@ def _read(
         table = Table(items or data, source, tuple(map(str, source.columns)))
         for name in (item, *learned):
             table.position(name)
+        if (features or "").endswith(".npy"):
+            step = f"dualt probs consensus.csv --label {columns['label'] or 'label'} --features {features} -o probs.npy"
+            raise InputError(f"Expected columns in --features, got {features}. Run {step}, and pass --probs probs.npy.")
         if features is not None:
             learned += [source.columns[place] for place in choose_columns(table, [item, *learned], features)[0]]
         several = source.astype(str).groupby(item)[[name for name in source if name != item]].nunique() > 1
@@ -231,7 +237,7 @@ def _content(found: dualt.Votes, chosen: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(found: dualt.Votes) -> None:
+def _show(found: dualt.Votes, chosen: list[Any]) -> None:
     out, ballots, n_checked = console(), found.ballots, len(found.audited[0])
     checked = f", {n_checked:,} of them verified" if n_checked else ""
     out.print(
@@ -242,9 +248,11 @@ def _show(found: dualt.Votes) -> None:
     table = plain_table("", "annotator", "votes>", "quality>", "worst confusion")
     for one in people.head(_LISTED).itertuples():
         interval = "" if one.low != one.low else f" ({one.low:.0%} to {one.high:.0%})"
-        quality = f"{one.quality:.0%}{interval}"
-        table.add_row(escape(str(one.name)), f"{one.votes:,}", quality, escape(one.worst_confusion))
+        said = f"{one.votes:,}", f"{one.quality:.0%}{interval}", escape(one.worst_confusion)
+        table.add_row(escape(str(one.name)), *said)
     out.print(table)
     if len(people) > _LISTED:
         out.print(f" [dim]and {len(people) - _LISTED:,} more (--annotators people.csv)[/]")
+    if chosen:
+        out.print(f"\nCheck next: {escape(dualt.labels.shorten(chosen, _LISTED))}")
     show_notices(out, found.warnings)

@@ -26,6 +26,8 @@ _NAMED_AS_ID = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|index)$|[a-z]I[dD]$")
 # Thai, Lao, Burmese, Khmer, kana and Chinese characters: in scripts without blanks, two count as a word.
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 _WORD = rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+"
+# Marks between thousands, and the sign before decimals: 1,234.5 or 1.234,5.
+_NUMBER = r"\s*[-+]?([0-9]*|[0-9]{{1,3}}([{0}][0-9]{{3}})+)([{1}][0-9]+)?\s*"
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 
@@ -163,6 +165,10 @@ def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float
     # A missing entry is NaN among numbers and dates, and a category of its own among categories.
     texts = pd.Series(_as_texts(column), dtype=object)
     known = texts.mask(texts.str.strip().str.lower().isin(_MISSING), None)
+    for mark, sign in (",.", ".,"):
+        if known[:n_known].str.fullmatch(_NUMBER.format(mark, sign), na=True).all():
+            known = known.str.translate(str.maketrans(sign, ".", mark))
+            break
     first = next(iter(known[:n_known].dropna()), "")
     for parse in (pd.to_numeric, *(partial(_seconds, date_format=each) for each in _date_formats(first))):
         with suppress(ValueError, TypeError):

@@ -26,7 +26,8 @@ TEXT, JSON_LINES, ARROW = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", 
 TABLES = (*TEXT, *JSON_LINES, *ARROW)
 # The start of a text file from which its delimiter, decimal sign and header are taken.
 _START_CHARACTERS, _START_ROWS = 1 << 16, 50
-_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
+_COMMA = re.compile(r"\s*[-+]?([0-9]*|[0-9]{1,3}(\.[0-9]{3})+),[0-9]+(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
+_POINTS = str.maketrans(",", ".", ".")
 # Nothing, or a number from 0 to 1.
 _FRACTION = re.compile(r"|\s*([01]|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+)\s*", re.IGNORECASE)
 # The script of the review page has the same expression (report/templates/csv.js).
@@ -147,7 +148,7 @@ def _text_parts(
                 )
             named = frame.set_axis([cell.strip() for cell in dialect.rows[0]], axis=1) if header else frame
             if numeric and dialect.decimal == ",":
-                named = named.map(lambda cell: str(cell).replace(",", ".") if _COMMA.fullmatch(str(cell)) else cell)
+                named = named.map(lambda cell: str(cell).translate(_POINTS) if _COMMA.fullmatch(str(cell)) else cell)
             yield named
 
 

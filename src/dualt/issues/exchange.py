@@ -28,9 +28,9 @@ def check_output(path: str | Path | None, tool: str | None) -> None:
     """Refuse an unknown tool, and a `path` that is not for its tasks or, without a tool, for flagged labels."""
     if tool is not None and tool not in TOOLS:
         raise UnknownNameError("labelling tool", tool, TOOLS)
-    if tool is None and path is not None:
+    if tool is None:
         check_ending(path, ISSUE_FORMATS)
-    elif tool is not None and (path is None or Path(path).suffix.lower() != ".json"):
+    elif path is None or Path(path).suffix.lower() != ".json":
         got = "none" if path is None else repr(Path(path).name)
         raise FileError(f"Expected an output that ends in .json for {tool}, got {got}.")
 

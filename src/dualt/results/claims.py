@@ -188,7 +188,7 @@ def notices(estimate: TransitionEstimate) -> tuple[Notice, ...]:
     applies = {code: bool(classes.any()) for code, classes in concerned.items()} | {
         "hard-predictions": doubt == _HARD,
         "low-agreement": below_chance,
-        "weak-classifier": doubt not in ("", _HARD) and not below_chance,
+        "weak-classifier": doubt not in ("", _HARD) and not below_chance and estimator != "votes",
         "other-shares": figures.share_distance > _OTHER_SHARES,
         "near-singular": not condition <= NEAR_SINGULAR,  # NaN is too
         "in-sample": estimate.out_of_fold is False and estimator in _COUNT_LABELS,

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.stats import hypergeom, poisson
 
 from dualt.errors import InputError, LabelsError
-from dualt.labels import Codes, look_alike
+from dualt.labels import Codes, look_alike, shorten
 from dualt.results import Notice
 from dualt.results.claims import wilson
 from dualt.results.estimate import TransitionEstimate
@@ -123,7 +123,7 @@ def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
     if (classes < 0).any():
         wrong, names = series[classes < 0], ", ".join(map(str, ballots.classes))
         raise LabelsError(
-            f"Expected one of the classes {names} in {what}, got {wrong.iloc[0]!r} for {wrong.index[0]!s}."
+            f"Expected one of the classes {names} in {what}, got {wrong.iloc[0]!r} for {wrong.index.tolist()[0]!r}."
         )
     _, firsts, place = np.unique(items, return_index=True, return_inverse=True)
     if (differs := classes[firsts][place] != classes).any():
@@ -266,9 +266,8 @@ class Votes:
     def common(self) -> TransitionEstimate:
         """The matrix of all votes together."""
         item, _, vote = self.ballots[:3]
-        return self._estimate(
-            self.fit.common, self.fit.counts.sum(axis=0), self.posterior.astype(np.float32)[item], vote
-        )
+        counts = self.fit.counts.sum(axis=0)
+        return self._estimate(self.fit.common, counts, self.posterior.astype(np.float32)[item], vote)
 
     @cached_property
     def consensus(self) -> TransitionEstimate:
@@ -338,10 +337,17 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     if n_repeated:
         message = f"Votes that repeat one of the same annotator on the same item: {n_repeated:,}."
         yield Notice("repeated", message, "The last one counts.")
-    alike, missing = look_alike(votes.class_names)
-    if found := "; ".join(", ".join(map(repr, group)) for group in [*alike, missing] if group):
-        message = f"Classes that differ only by case, accents or blanks, or look like missing votes: {found}."
-        yield Notice("look-alike", message, "Correct the votes: these are taken as different classes.")
+    (alike, missing), items = look_alike(votes.class_names), {*map(str, votes.items)}
+    for what, groups in (
+        ("Classes that differ only by case, accents or blanks, or look like missing votes", [*alike, missing]),
+        ("Annotators that differ only by case, accents or blanks", look_alike(map(str, names))[0]),
+        (
+            "Items that differ only by blanks",
+            [sorted(one for one in items if one != one.strip() and one.strip() in items)[:5]],
+        ),
+    ):
+        if found := "; ".join(", ".join(map(repr, group)) for group in groups if group):
+            yield Notice("look-alike", f"{what}: {found}.", "Correct the votes: these are taken as different ones.")
     n_votes = used.sum(axis=1)
     advice = "Check 100 items drawn at random, and pass them as verified."
     if votes._echoes:
@@ -353,19 +359,19 @@ def _notices(votes: Votes) -> Iterator[Notice]:
     one = judged & (used.max(axis=1) == n_votes)
     pairs = list(_copies(votes, judged & ~one)) if len(names) > 2 else []
     if pairs:
-        shown = ", ".join(f"{names[a]} and {names[b]} ({n:,} items)" for a, b, n in pairs[:5])
-        message = f"{len(pairs):,} pairs of annotators agree more than their quality explains: {shown}."
+        shown = ", ".join(f"{names[a]} and {names[b]} ({n:,} items)" for a, b, n in pairs[:5]) + " …" * (len(pairs) > 5)
+        message = f"Annotators who agree more than their quality explains: {shown}."
         yield Notice("copies", message, "Do they copy, or are they the same model? Leave one of them out.")
     if one.any() and not rules_among(used).any():
         advice = "If they were shown others too, their votes say little."
-        yield Notice("one-class", f"Always the same class: {_listed(names[one])}.", advice)
+        yield Notice("one-class", f"Always the same class: {shorten(names[one].tolist(), 5)}.", advice)
     # Agreement by chance and its variance, as of Cohen's kappa: with a rare class it hardly varies.
     said, shares = used / np.maximum(n_votes, 1)[:, None], votes.posterior.mean(axis=0)
     chance = said @ shares
     variance = chance + chance**2 - (said * shares * (said + shares)).sum(axis=1)
     low = judged & ~one & (votes._quality[0] < chance + 2 * np.sqrt(np.maximum(variance, 0) / np.maximum(n_votes, 1)))
     if low.any():
-        message = f"Not clearly better than guessing: {_listed(names[low])}."
+        message = f"Not clearly better than guessing: {shorten(names[low].tolist(), 5)}."
         yield Notice("at-chance", message, "Leave them out, or ask them why.")
 
 
@@ -398,7 +404,3 @@ def _copies(votes: Votes, judged: NDArray[np.bool_]) -> Iterator[tuple[int, int,
         expected = fit.shares @ (fit.matrices[a] * pooled_matrices(counts, fit.common)[0].T).sum(axis=1)
         if poisson.cdf(disagreed[place], n_common[place] * (1 - expected) / 2) * len(first) < 1e-3:
             yield a, b, int(n_common[place])
-
-
-def _listed(names: NDArray[Any]) -> str:
-    return ", ".join(map(str, names[:5])) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")

@@ -111,8 +111,8 @@ def as_ballots(
         _check_columns(who, vote, people.to_numpy(), len(rows), [*codes])
     last = ~pd.Series(place * len(people) + who).duplicated(keep="last").to_numpy()
     place, who, vote = (np.asarray(codes[last], np.intp) for codes in (place, who, vote))
-    kinds = np.asarray(items), people.to_numpy(), pd.Index(names).to_numpy()
-    return Ballots(place, who, vote, *kinds, n_repeated=int((~last).sum()))
+    n_repeated, kinds = int((~last).sum()), pd.Index(names).to_numpy()
+    return Ballots(place, who, vote, np.asarray(items), people.to_numpy(), kinds, n_repeated)
 
 
 def _check_votes(long: DataFrame) -> None:
@@ -142,6 +142,8 @@ def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, 
 
 
 def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[int, int] | None) -> Sequence[Any]:
+    if several := next((one for one in found if str(one).startswith('{"choices"')), None):  # CSV of Label Studio
+        raise LabelsError(f"Expected one class per vote, got {several}: multi-label is not supported.")
     names = _sorted(found) if classes is None else list(classes)
     check_class_names(names)
     if shape is not None and len(names) != shape[1]:
@@ -171,7 +173,10 @@ def long_table(
         votes = votes.to_pandas()
     elif not isinstance(votes, pd.DataFrame):
         triples = isinstance(votes, list) and all(isinstance(one, tuple) and len(one) == 3 for one in votes)
-        votes = pd.DataFrame(votes, columns=[*COLUMNS] if triples else None)
+        try:
+            votes = pd.DataFrame(votes, columns=[*COLUMNS] if triples else None)
+        except ValueError as error:
+            raise InputError(f"Expected votes as a table of items × annotators: {error}.") from None
     named = {"item": item, "annotator": annotator, "label": label}
     found = [
         name or next((usual for usual in COLUMNS[role] if usual in votes.columns), role) for role, name in named.items()
