@@ -113,7 +113,8 @@ def test_probabilities_in_a_file_are_one_more_voice(truth, export):
         found = json.loads(run("votes", *votes, "--probs", "probs.csv", "--json"))
         assert found["noise_rate"] == pytest.approx(expected)
     assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
-    np.save("probs.npy", np.stack([0.5 * probs + 0.5 / len(probs.columns), 1.5 * probs - 0.5 / len(probs.columns)]))
+    shift = np.minimum(probs, 1 - probs).min(axis=1).to_numpy()[:, None] * np.array([1, -1, 0])
+    np.save("probs.npy", np.stack([probs + shift, probs - shift]))
     assert json.loads(run("votes", *LONG, "--probs", "probs.npy", "--json"))["noise_rate"] == pytest.approx(expected)
     assert "column of probs.csv" in refused("votes", *LONG, "--probs", "probs.csv")
 

@@ -188,6 +188,8 @@ def test_probabilities_are_matched_by_index_and_columns(long):
     same(other, votes)
     assert votes.class_names == ("dog", "bird", "cat")
     with_array = dualt.combine_votes(long, probs.to_numpy(), classes=classes)
+    shift = np.minimum(probs, 1 - probs).min(axis=1).to_numpy()[:, None] * np.array([1, -1, 0])
+    same(dualt.combine_votes(long, [probs + shift, probs - shift]), votes)  # several models count by their mean
     same(with_array, votes)
     as_text = long.sample(frac=1, random_state=0).astype({"item": str})
     same(dualt.combine_votes(as_text, probs.to_numpy(), classes=classes), votes)

@@ -165,8 +165,7 @@ def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
     import pandas as pd
 
     if path.suffix.lower() not in dualt.io.tables.TABLES:
-        array = dualt.io.load.load_array(path)
-        return array.mean(axis=0) if array.ndim == 3 else array  # of several models, as `dualt probs` writes them
+        return dualt.io.load.load_array(path)
     if item is None:
         raise InputError(f"Expected --item, the column of items in {path}, got none.")
     table, known = dualt.io.open_table(path, item), {str(name): name for name in items}

@@ -60,7 +60,7 @@ def as_posterior(
     if is_dask(pred_probs):
         blocks, coder = open_collections(pred_probs, noisy_labels, class_names)
         return DaskPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, determined=determined)
-    members, pred_probs, mean = _split_members(pred_probs)
+    members, pred_probs, mean = split_members(pred_probs)
     table, columns = as_probability_table(pred_probs)
     table = table if mean is None else mean
     labels = as_label_array(align_labels(pred_probs, noisy_labels), missing=True)
@@ -76,7 +76,7 @@ def as_posterior(
     return NoisyPosterior(blocks, coder, n_jobs, on_progress, out_of_fold, members=members, determined=determined)
 
 
-def _split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any, NDArray[Any] | None]:
+def split_members(pred_probs: Any) -> tuple[NDArray[Any] | None, Any, NDArray[Any] | None]:
     """Return the probabilities of several models, None if there is one; those of the first; and the mean of several."""
     members = getattr(pred_probs, "members", None)
     if isinstance(members, np.ndarray) and members.ndim == 3:  # of `cross_fit`, which has the mean itself

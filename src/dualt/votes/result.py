@@ -18,7 +18,7 @@ from dualt.results import Notice
 from dualt.results.claims import wilson
 from dualt.results.estimate import TransitionEstimate
 from dualt.results.fit import Fit
-from dualt.rows.entry import as_posterior
+from dualt.rows.entry import as_posterior, split_members
 from dualt.validation import as_probability_table, check_count, check_probability_chunk, index_of
 from dualt.votes.model import MAX_TEMPERATURE, POOLING, VotesFit, fit_votes, pooled_matrices, rules_among
 from dualt.votes.tables import Ballots, as_ballots, factorized
@@ -60,8 +60,9 @@ def combine_votes(
         annotators, a list of tuples (item, annotator, label), or a file: CSV, TSV, JSON lines, Parquet, or an export of
         Label Studio, Argilla or Prodigy. None, NaN, "" and numbers below zero are no vote.
     probs : (n_items, n_classes), optional
-        Out-of-fold probabilities of a classifier, or what `cross_fit` returns. A data frame is matched by its index and
-        columns; an array has the rows of a wide table, of items 0, 1, 2, …, or of the items as they first occur.
+        Out-of-fold probabilities of a classifier, or what `cross_fit` returns; of several models, whose mean counts, a
+        list. A data frame is matched by its index and columns; an array has the rows of a wide table, of items 0, 1,
+        2, …, or of the items as they first occur.
     verified
         True classes of items that were drawn *at random*: a mapping, a series, or (items, classes). They settle these
         items, correct the noise rate, and give it and the annotators' quality an interval.
@@ -81,9 +82,10 @@ def combine_votes(
     """
     table = items = shape = None
     if probs is not None:
-        table, columns = as_probability_table(probs)
-        table, shape = np.asarray(table, np.float64), (table.shape[0], table.shape[1])
-        classes, items = columns if classes is None else classes, index_of(probs)
+        _, first, mean = split_members(probs)
+        table, columns = as_probability_table(first)
+        table, shape = np.asarray(table if mean is None else mean, np.float64), (table.shape[0], table.shape[1])
+        classes, items = columns if classes is None else classes, index_of(first)
     ballots = as_ballots(votes, item, annotator, label, classes=classes, items=items, shape=shape)
     if table is not None:
         check_probability_chunk(table, 0)
