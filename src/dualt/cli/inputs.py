@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,9 +205,14 @@ def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[ND
     parts = [[*zip(*(part[:2] for block in own for part in block.source()), strict=True)] for own, _ in models]
     members, given = ([np.concatenate(some) for some in each] for each in zip(*parts, strict=True))
     for path, (_, names), labels in zip(files, models, given, strict=True):
-        same_classes = names == models[0][1] or None in (names, models[0][1])
-        if not same_classes or labels.astype(str).tolist() != given[0].astype(str).tolist():
-            raise InputError(f"Expected the same classes and labels, in one order, in {files[0]} and {path}.")
+        if names != models[0][1] and None not in (names, models[0][1]):
+            raise InputError(f"Expected the same classes, in one order, in {files[0]} and {path}.")
+        pairs = enumerate(zip_longest(given[0].astype(str).tolist(), labels.astype(str).tolist()))
+        other = next((row for row, (one, another) in pairs if one != another), None)
+        if other is not None:
+            raise InputError(
+                f"Expected the same labels, in one order, in {files[0]} and {path}, got another at row {other:,}."
+            )
     return members, given[0]
 
 

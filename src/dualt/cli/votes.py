@@ -86,8 +86,9 @@ def votes(
         page = [] if report is not None else ["--report", "page.html"]
         steps[again(None, "-o", "consensus.csv", *page)] = f"the consensus as a table{', and a page' * bool(page)}"
     elif verified is None:
-        drawn = ["dualt", "audit", *words, *words_of(text=text, size=100), "-o", "audit.csv"]
-        steps[shlex.join(drawn)] = "check 100 items drawn at random"
+        size = min(100, len(found.items))
+        drawn = ["dualt", "audit", *words, *words_of(text=text, size=size), "-o", "audit.csv"]
+        steps[shlex.join(drawn)] = f"check {size} items drawn at random"
         steps[again(None, "--verified", "audit.csv")] = "once its column 'true' is filled in"
     show_next(console(), steps, output, annotators, report)
 
