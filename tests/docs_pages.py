@@ -177,6 +177,7 @@ def with_outputs(text: str, found: list[tuple[Block, str]]) -> str:
 
 if __name__ == "__main__":
     _, task, argument = sys.argv
+    sys.path.append(str(ROOT))  # docs_given.py shares helpers with the tests
     if task == "run":
         check_page(Path(argument).resolve())
     else:
