@@ -91,7 +91,7 @@ def fit_votes(
     if verified is not None:
         truth[verified[0]] = verified[1]
 
-    # EM starts with the majority, in which the classifier has one vote.
+    # EM starts with the majority, in which the classifier has one vote, and no class is ruled out.
     posterior = pin(normalised(tally.toarray() + (0.01 if probs is None else probs)), truth)
     log_probs = None if probs is None else np.log(np.clip(probs, 1e-6, 1))
     tau, bias = 1.0, np.zeros(n_classes)
@@ -158,7 +158,7 @@ def pooled_matrices(counts: Array, common: Array) -> Array:
 
 
 def calibrate(log_probs: Array, posterior: Array, tau: float, bias: Array) -> tuple[float, Array]:
-    """Take a step towards the τ and b whose softmax(τ log p + b) fits the posterior: Newton for τ, scaling for b."""
+    """Take a short step, as the posterior moves too, to its best τ (Newton) and b (scaling) in softmax(τ log p + b)."""
     prior = softmax(tau * log_probs + bias)
     means = np.einsum("nc,nc->n", prior, log_probs)
     slope = np.einsum("nc,nc->", posterior, log_probs) - means.sum()
@@ -217,7 +217,7 @@ def tempered(logits: Array, voices: Codes, overlap: float) -> Array:
 
 
 def fit_overlap(parts: Callable[[], Iterable[tuple[Array, Codes, Array]]], around: float, most: float) -> float:
-    """Return the overlap with the largest Σ log Σ_y P(y) likelihood[y]; its logarithm has a normal prior.
+    """Return the overlap with the largest Σ log Σ_y P(y) likelihood[y]; its logarithm has a normal prior, σ² = 1/10.
 
     A part has the logits of P(y) without overlap, the voices these rest on, and the likelihood of what is predicted.
     """
