@@ -59,7 +59,6 @@ class Voices(NamedTuple):
     posterior: Floats  # P(true class), (n_samples, n_classes)
     counts: Floats  # rows by true class and given label
     named: Codes  # the class that each model finds likeliest, (n_models, n_samples)
-    contradicted: float  # the share of wrong labels that a model contradicts, weighted by how well informed it is
     informed: Floats  # the share of the labels' entropy that each model explains, divided by the largest, (n_models,)
 
     @property
@@ -84,14 +83,17 @@ class Voices(NamedTuple):
         for a, b in combinations(range(len(self.named)), 2):
             yield float(self.informed[a] * self.informed[b]), self.named[a] != self.named[b]
 
-    def least_rate(self, rate: float) -> float:
+    def least_rate(self, labels: Codes, rate: float) -> float:
         """Return the rate of wrong labels that a model contradicts, less the largest disagreement of two models.
 
         Errors that all models share look like wrong labels. How many there are cannot be known: the yardstick is how
         often two well-informed models contradict each other. Where all models name the given class, the voices may
         take unsure for wrong, most of all if one class is rare. A sampling error is subtracted too.
         """
-        n_rows, rate = self.named.shape[1], rate * self.contradicted
+        n_rows = len(labels)
+        wrong = 1 - self.posterior[np.arange(n_rows), labels]
+        contradicted = (self.informed[:, None] * (self.named != labels)).max(axis=0)  # a poor model hardly counts
+        rate *= float(wrong @ contradicted / max(wrong.sum(), _LEAST))
         apart = max(weight * float(differ.mean()) for weight, differ in self.pairs())
         return max(0.0, rate - apart - 1.96 * float(np.sqrt((rate * (1 - rate) + 1 / n_rows) / n_rows)))
 
@@ -122,7 +124,7 @@ def views(posterior: NoisyPosterior, *, determined: bool | None = None) -> Fit:
     transition = belief * voices + (1 - belief) * one.transition
     prior = belief * heard.posterior.mean(axis=0) + (1 - belief) * clean_prior(one.transition, label_counts)
     rate = float(prior @ (1 - np.diagonal(transition)))
-    least, share = heard.least_rate(rate), 1.0
+    least, share = heard.least_rate(labels, rate), 1.0
     if determined is None:
         shares = supported_shares(calibrated_sample(posterior), transition, posterior.n_jobs)
         least, share = min(least, shares.least * rate), shares.most
@@ -195,9 +197,7 @@ def hear(calibrated: Members, labels: Codes, n_steps: int) -> Voices:
         counts = _count(labels, posterior)
         transition = pooled_rows(counts)
     named = np.stack([probs.argmax(axis=1) for probs in calibrated])
-    wrong, informed = 1 - posterior[rows, labels], _informed(calibrated, labels)
-    contradicted = float(wrong @ (informed[:, None] * (named != labels)).max(axis=0) / max(wrong.sum(), _LEAST))
-    return Voices(posterior, counts, named, contradicted, informed)
+    return Voices(posterior, counts, named, _informed(calibrated, labels))
 
 
 def _informed(calibrated: Members, labels: Codes) -> Floats:

@@ -137,9 +137,6 @@ def render_report(
     matrix["low"], matrix["high"] = (None if bound is None else _rounded(bound[part]) for bound in bounds)
     if len(classes) < len(shown.transition):
         matrix["others"] = _rounded(np.maximum(0.0, 1 - shown.transition[part].sum(axis=1)))
-    # By given label, the true classes that it most often hides.
-    given = sorted({code for rows in lists for code in rows["given"]})
-    order = {code: np.argsort(-wrong[code], kind="stable")[:_N_LIKELY].tolist() for code in given}
     content = {
         "names": list(shown.class_names),
         "given": "Given label" if votes is None else "Consensus",
@@ -151,7 +148,7 @@ def render_report(
             "mostly": elsewhere.argmax(axis=1).tolist(),
             "share": _rounded(elsewhere.max(axis=1)),
         },
-        "likely": {str(code): [true for true in order[code] if true != code] for code in order},
+        "likely": _likely(lists, wrong),
         "lists": lists,
     }
     n_samples = estimate.n_samples if estimate is not None else shown.n_labelled
@@ -279,6 +276,13 @@ def _previews(issues: LabelIssues, rows: Sequence[int], images: Any, texts: Any)
     if len(texts) != len(issues):
         raise InputError(f"Expected {len(issues):,} texts, one per label, got {len(texts):,}.")
     return {"kind": "text", "previews": [cut(str(texts[row]), _TEXT) for row in rows]}
+
+
+def _likely(lists: Sequence[dict[str, Any]], wrong: NDArray[Any]) -> dict[str, list[int]]:
+    """Return, for each given label on a list, the true classes that it most often hides."""
+    given = sorted({code for rows in lists for code in rows["given"]})
+    order = {code: np.argsort(-wrong[code], kind="stable")[:_N_LIKELY].tolist() for code in given}
+    return {str(code): [true for true in order[code] if true != code] for code in given}
 
 
 def largest_confusions(matrix: NDArray[Any]) -> list[tuple[int, int, float]]:

@@ -23,8 +23,8 @@ from dualt.validation import (
 # The page's script holds numbers as floats, which distinguish whole numbers up to here.
 _LARGEST = 2**53
 # Two models that differ by less than this share of what they leave open are copies. Two strengths of one logistic
-# regression are at 0.005, a linear and a kernel model of an easy table at 0.016, two seeds of a forest at 0.14, and
-# models of different kinds mostly at 0.11 or more (150 problems).
+# regression are at 0.005, two seeds of a forest at 0.14. Of 713 pairs of models in 126 problems 706 are at
+# 0.11 or more; the other seven, a linear and a kernel model of an easy table, are at 0.016 or more.
 _COPY = 0.01
 
 
