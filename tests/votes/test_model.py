@@ -29,52 +29,47 @@ def soft(truth, n_classes, seed, right=0.7):
     return np.eye(n_classes)[said] * 0.6 + 0.4 / n_classes
 
 
-def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overlap, rules=False):
-    """The model without classifier or verified items, one vote at a time; all annotators are rules, or none is."""
+def loops(item, annotator, vote, n_items, n_annotators, n_classes, n_iter, overlap, rules=False, probs=None):
+    """The model without verified items, one vote at a time; all annotators are rules, or none is."""
     votes = list(zip(item, annotator, vote, strict=True))
-    n_votes = [sum(i == n for i, _, _ in votes) for n in range(n_items)]
-    q = np.full((n_items, n_classes), 0.01)
+    n_votes = [sum(i == n for i, _, _ in votes) + (probs is not None) for n in range(n_items)]
+    q = np.full((n_items, n_classes), 0.01) if probs is None else probs.copy()
     for i, _, v in votes:
         q[i, v] += 1
     first = q = np.array([row / sum(row) for row in q])
+    tau, bias, several = 1.0, np.zeros(n_classes), np.array(n_votes) > 1
     for _ in range(n_iter):
         counts, pooled = np.zeros((n_annotators, n_classes, n_classes)), np.ones((n_classes, n_classes))
         share = len(votes) / (len(votes) + model.MAJORITY_VOTES * n_classes)
-        heard = [share if n > 1 else 0 for n in n_votes]
-        taught = [h * new + (1 - h) * old for h, new, old in zip(heard, q, first, strict=True)]
+        taught = np.array([h * new + (1 - h) * old for h, new, old in zip(share * several, q, first, strict=True)])
         for i, a, v in votes:
             counts[a, :, v] += 0 if rules else q[i]
             pooled[:, v] += taught[i]
-        shares = sum(row for n, row in zip(n_votes, taught, strict=True) if n > 1) + 1
-        shares = shares**model.RULE_SHARES if rules else shares
-        shares = shares / sum(shares)
+        frequent = sum(taught[several]) + 1
+        shares = frequent**model.RULE_SHARES if rules else frequent
+        prior = np.tile(shares / sum(shares), (n_items, 1))
         common = np.array([row / sum(row) for row in pooled])
         matrices = np.array([
             [(counts[a, y] + model.POOLING * common[y]) / (sum(counts[a, y]) + model.POOLING) for y in range(n_classes)]
             for a in range(n_annotators)
         ])  # fmt: skip
-        q = np.tile(shares, (n_items, 1))
+        if probs is not None:
+            logs, said = np.log(probs), softmax(tau * np.log(probs) + bias)
+            curvature = sum(p @ row**2 - (p @ row) ** 2 for p, row in zip(said, logs, strict=True))
+            tau = np.clip(tau + np.clip(((q - said) * logs).sum() / curvature, -0.5, 0.5), 0.1, model.MAX_TEMPERATURE)
+            frequent = sum(q[several]) + 1 if rules else frequent  # the majority of rules is no guide
+            bias = bias + 0.9 * np.log(frequent / (sum(softmax(tau * logs + bias)[several]) + 1))
+            prior = softmax(tau * logs + bias)
+        q = prior.copy()
         for i, a, v in votes:
             q[i] *= matrices[a, :, v]
         q = np.array([row / sum(row) for row in q])
-    logits = np.tile(np.log(shares), (n_items, 1))
+    logits = np.log(prior)
     for i, a, v in votes:
-        # Of a rule nothing is left but the common row.
-        rest = np.maximum(counts[a].sum(axis=1) - q[i], 0) + model.POOLING
+        rest = np.maximum(counts[a].sum(axis=1) - q[i], 0) + model.POOLING  # of a rule only the common row is left
         logits[i] += np.log((np.maximum(counts[a, :, v] - q[i], 0) + model.POOLING * common[:, v]) / rest)
     final = [np.exp(row / (1 + max(n - 1, 0) * overlap)) for n, row in zip(n_votes, logits, strict=True)]
     return np.array([row / sum(row) for row in final]), matrices, common
-
-
-@pytest.mark.parametrize(("per_item", "overlap"), [(2, 0.4), (3, 0.0), (4, 0.4)])
-def test_the_fit_is_that_of_loops(per_item, overlap):
-    votes, _ = crowd(per_item, n_items=25, per_item=per_item)
-    fit = fit_votes(*votes, 25, 5, 3, overlap=overlap, max_iter=5, tol=0)
-    for found, own in zip((fit.posterior, fit.matrices, fit.common), loops(*votes, 25, 5, 3, 5, overlap), strict=True):
-        np.testing.assert_allclose(found, own, atol=1e-10)
-    once = fit_votes(*votes, 25, 5, 3, max_iter=1)
-    stopped = fit_votes(*votes, 25, 5, 3, tol=1.5)  # posteriors of an item differ by 2 at most
-    np.testing.assert_array_equal(stopped.posterior, once.posterior)
 
 
 def test_votes_that_are_evenly_wrong_show_how_often_and_how_frequent_each_class_is():
@@ -110,13 +105,20 @@ def rule_votes(seed, n_items=2000, n_classes=3):
     return (item, annotator, annotator % n_classes), truth
 
 
-def test_the_fit_of_rules_and_of_items_with_one_vote_is_that_of_loops():
-    votes, _ = rule_votes(0, n_items=120)
-    assert {0, 1} < {*np.bincount(votes[0], minlength=120)}
-    fit = fit_votes(*votes, 120, 9, 3, overlap=0.4, max_iter=5, tol=0)
-    expected = loops(*votes, 120, 9, 3, 5, 0.4, rules=True)
-    for found, plain in zip((fit.posterior, fit.matrices, fit.common), expected, strict=True):
-        np.testing.assert_allclose(found, plain, atol=1e-10)
+@pytest.mark.parametrize("with_classifier", [False, True])
+@pytest.mark.parametrize(("per_item", "overlap"), [(2, 0.4), (3, 0.0), (4, 0.4), ("rules", 0.4)])
+def test_the_fit_is_that_of_loops(per_item, overlap, with_classifier):
+    rules = per_item == "rules"
+    votes, truth = rule_votes(0, n_items=120) if rules else crowd(per_item, n_items=25, per_item=per_item)
+    assert not rules or {0, 1} < {*np.bincount(votes[0], minlength=120)}
+    sizes, probs = (len(truth), 9 if rules else 5, 3), soft(truth, 3, 0) if with_classifier else None
+    fit = fit_votes(*votes, *sizes, overlap=overlap, probs=probs, max_iter=5, tol=0)
+    expected = loops(*votes, *sizes, 5, overlap, rules, probs)
+    for found, own in zip((fit.posterior, fit.matrices, fit.common), expected, strict=True):
+        np.testing.assert_allclose(found, own, atol=1e-10)
+    once = fit_votes(*votes, *sizes, max_iter=1)
+    stopped = fit_votes(*votes, *sizes, tol=1.5)  # posteriors of an item differ by 2 at most
+    np.testing.assert_array_equal(stopped.posterior, once.posterior)
 
 
 def test_single_votes_do_not_change_the_class_shares():
@@ -146,7 +148,7 @@ def test_calibration_finds_the_temperature_and_the_bias(tau, bias):
     np.testing.assert_allclose(np.exp(prior), target[:9], atol=1e-9)
     found: tuple = 1.0, np.zeros(3)
     for _ in range(50):
-        found = calibrate(logs, target, *found)
+        found = calibrate(logs, target, np.ones(500), target.sum(axis=0) + 1, *found)
     assert found[0] == pytest.approx(min(tau, model.MAX_TEMPERATURE), rel=1e-3)
     if tau < model.MAX_TEMPERATURE:
         np.testing.assert_allclose(found[1] - found[1].mean(), bias, atol=1e-3)
