@@ -100,9 +100,8 @@ def combine_votes(
     fit = partial(fit_votes, *ballots[:3], *map(len, ballots[3:6]), probs=table)
     # The audit judges a consensus that has not seen it; then all that is known is used.
     found = fit(audited=audited if len(audited[0]) else None)
-    unverified = found.posterior
+    unverified, overlap = found.posterior, found.overlap
     if len(known[0]):
-        overlap = found.overlap
         del found  # two sets of matrices would be too many
         found = fit(verified=known, overlap=overlap)
     return Votes(ballots, found, unverified, audited, known[0], table)
@@ -204,19 +203,19 @@ class Votes:
         return self.probs is not None and not len(self.audited[0]) and bool(rules_among(self._used).any())
 
     @cached_property
-    def _quality(self) -> tuple[Floats, Floats, Floats]:
-        """P(a vote is right) of each annotator, and (low, high), NaN with fewer than ten checked votes.
+    def _quality(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """P(a vote is right) of each annotator; (low, high), NaN with fewer than ten checked votes; votes behind it.
 
         Checked votes are a random sample. Their mean difference from the posterior corrects its mean over all votes of
-        this annotator, with the precision of as many votes more as the posterior explains of the variance.
+        this annotator. The more of the variance the posterior explains, the more checked votes this is worth.
         """
         item, who, vote = self.ballots[:3]
         total = partial(np.bincount, who, minlength=len(self.ballots.annotators))
-        n_votes, right = total(), self.posterior[item, vote]
+        n_votes, right = total().astype(np.float64), self.posterior[item, vote]
         quality = (total(right) + POOLING * right.mean()) / (n_votes + POOLING)
         rows, classes = self.audited
         if not len(rows):
-            return quality, np.full(len(quality), np.nan), np.full(len(quality), np.nan)
+            return quality, *np.full((2, len(quality)), np.nan), n_votes
         truth = np.full(len(self.items), -1)
         truth[rows] = classes
         seen, correct, before = truth[item] >= 0, truth[item] == vote, self.unverified[item, vote]
@@ -231,10 +230,9 @@ class Votes:
         # If all checked votes are right, all others may be; the same if all are wrong.
         low, high = np.where(total(correct) == 0, 0, low), np.where(total(correct) == n_seen, 1, high)
         enough = n_seen >= _LEAST_CHECKED
-        quality = np.clip(
-            quality + error.sum() / max(seen.sum(), 1), np.where(enough, low, 0), np.where(enough, high, 1)
-        )
-        return quality, np.where(enough, low, np.nan), np.where(enough, high, np.nan)
+        low, high = np.where(enough, low, np.nan), np.where(enough, high, np.nan)
+        worth = np.where(enough, np.minimum(worth, n_votes), n_votes)
+        return np.fmin(np.fmax(quality, low), high), low, high, worth
 
     @cached_property
     def annotators(self) -> DataFrame:
@@ -246,23 +244,25 @@ class Votes:
             true, said = np.unravel_index((counts * wrong).argmax(), counts.shape)
             often = counts[true, said] >= 0.5 and true != said
             confusions.append(f"{names[true]} → {names[said]} ({matrix[true, said]:.0%})" if often else "")
-        quality, low, high = self._quality
+        quality, low, high, _ = self._quality
         columns = {"name": self.ballots.annotators, "votes": self._used.sum(axis=1)}
         columns |= {"quality": quality, "low": low, "high": high}
         return pd.DataFrame(columns | {"worst_confusion": confusions})
 
     @cached_property
     def transition(self) -> dict[Any, TransitionEstimate]:
-        """`transition[name]`: the matrix of that annotator, P(vote | true class)."""
+        """`transition[name]`: the matrix of that annotator, P(vote | true class).
+
+        Without verified items, or with few of this annotator, its intervals take the consensus to be right.
+        """
         item, who, vote = self.ballots[:3]
-        order = np.argsort(who, kind="stable")
-        rows = np.split(order, np.cumsum(np.bincount(who))[:-1])
-        return {
-            name: self._estimate(matrix, counts, self.posterior[item[own]], vote[own])
-            for name, matrix, counts, own in zip(
-                self.ballots.annotators.tolist(), self.fit.matrices, self.fit.counts, rows, strict=True
-            )
-        }
+        order, n_votes = np.argsort(who, kind="stable"), np.bincount(who)
+        rows, known = np.split(order, np.cumsum(n_votes)[:-1]), self._quality[3] / n_votes
+        estimates = [
+            self._estimate(matrix, counts * share, self.posterior[item[own]], vote[own])
+            for matrix, counts, share, own in zip(self.fit.matrices, self.fit.counts, known, rows, strict=True)
+        ]
+        return dict(zip(self.ballots.annotators.tolist(), estimates, strict=True))
 
     @cached_property
     def common(self) -> TransitionEstimate:
@@ -283,8 +283,8 @@ class Votes:
         joint += 1e-9 * np.eye(n_classes)
         transition = joint / joint.sum(axis=1, keepdims=True)
         doubt = "most votes are by rules, whose errors a classifier may repeat" if self._echoes else None
-        claims = {"rate_interval": self.noise_rate_interval, "doubt": doubt}
-        return self._estimate(transition, joint, self.posterior, self.codes, **claims)
+        rate = self.noise_rate_interval
+        return self._estimate(transition, joint, self.posterior, self.codes, rate_interval=rate, doubt=doubt)
 
     def _estimate(
         self, transition: Floats, counts: Floats, posterior: NDArray[Any], labels: Codes, **claims: Any
@@ -340,13 +340,11 @@ def _notices(votes: Votes) -> Iterator[Notice]:
         message = f"Votes that repeat one of the same annotator on the same item: {n_repeated:,}."
         yield Notice("repeated", message, "The last one counts.")
     (alike, missing), items = look_alike(votes.class_names), {*map(str, votes.items)}
+    blanks = sorted(one for one in items if one != one.strip() and one.strip() in items)
     for what, groups in (
         ("Classes that differ only by case, accents or blanks, or look like missing votes", [*alike, missing]),
         ("Annotators that differ only by case, accents or blanks", look_alike(map(str, names))[0]),
-        (
-            "Items that differ only by blanks",
-            [sorted(one for one in items if one != one.strip() and one.strip() in items)[:5]],
-        ),
+        ("Items that differ only by blanks", [blanks[:5]]),
     ):
         if found := "; ".join(", ".join(map(repr, group)) for group in groups if group):
             yield Notice("look-alike", f"{what}: {found}.", "Correct the votes: these are taken as different ones.")

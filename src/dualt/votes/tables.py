@@ -121,9 +121,7 @@ def _check_votes(long: DataFrame) -> None:
         missing = long[role].isna() | (long[role] == "")
         if missing.any():
             vote = long.iloc[int(np.argmax(missing))].to_dict()
-            raise InputError(
-                f"Expected an {role} for each vote, got none in {vote}. Fill it in, or leave out such votes."
-            )
+            raise InputError(f"Expected an {role} for each vote, got none in {vote}. Fill it in, or leave it out.")
 
 
 def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, classes: list[str]) -> None:
@@ -134,10 +132,11 @@ def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, 
     alone &= (np.bincount(who) >= _LEAST_VOTES) | (used.sum(axis=1) == n_rows)
     if alone.any() and len(columns) > 1:
         first = int(np.argmax(alone))
+        values = [one if len(one) <= 30 else f"{one[:29]}…" for one in np.array(classes)[used[first]].tolist()]
         raise InputError(
             f"Expected a column per annotator, got {columns[first : first + 1].tolist()[0]!r}, whose values"
-            f" ({shorten(np.array(classes)[used[first]].tolist(), 3)}) are in no other column. Name the columns of item"
-            " and, if each row is a vote, of annotator and label; or drop what is no vote, and write classes alike."
+            f" ({shorten(values, 3)}) are in no other column. Name the columns of item and, if each row is a vote, of"
+            " annotator and label; or drop what is no vote (dualt votes: texts by --text), and write classes alike."
         )
 
 
