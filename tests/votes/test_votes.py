@@ -348,6 +348,7 @@ def test_with_rules_and_a_classifier_no_rate_is_claimed_until_some_are_verified(
     alone, together = dualt.combine_votes(rules), dualt.combine_votes(rules, echo)
     verified = dualt.combine_votes(rules, echo, verified=(np.arange(0, 1000, 10), truth[::10]))
     assert "echo" in codes(together)
+    assert {*alone.annotators.worst_confusion} == {"1 → 0", "0 → 1"}, "without a percentage, which is that of all rules"
     assert "weak-classifier" not in codes(together.consensus), "nobody is told to train a better one"
     assert not {"echo", "temperature"} & (codes(alone) | codes(verified))
     assert together.consensus.summary == (

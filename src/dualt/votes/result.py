@@ -240,14 +240,14 @@ class Votes:
         import pandas as pd
 
         confusions, wrong, names = [], ~np.eye(len(self.class_names), dtype=bool), self.class_names
-        for counts, matrix in zip(self.fit.counts, self.fit.matrices, strict=True):
+        rules = rules_among(self._used)  # they have the matrix of all votes, whose percentage is not theirs
+        for counts, matrix, rule in zip(self.fit.counts, self.fit.matrices, rules, strict=True):
             true, said = np.unravel_index((counts * wrong).argmax(), counts.shape)
-            often = counts[true, said] >= 0.5 and true != said
-            confusions.append(f"{names[true]} → {names[said]} ({matrix[true, said]:.0%})" if often else "")
+            confusion = f"{names[true]} → {names[said]}" + f" ({matrix[true, said]:.0%})" * (not rule)
+            confusions.append(confusion if counts[true, said] >= 0.5 and true != said else "")
         quality, low, high, _ = self._quality
-        columns = {"name": self.ballots.annotators, "votes": self._used.sum(axis=1)}
-        columns |= {"quality": quality, "low": low, "high": high}
-        return pd.DataFrame(columns | {"worst_confusion": confusions})
+        about = {"name": self.ballots.annotators, "votes": self._used.sum(axis=1), "quality": quality}
+        return pd.DataFrame(about | {"low": low, "high": high, "worst_confusion": confusions})
 
     @cached_property
     def transition(self) -> dict[Any, TransitionEstimate]:
