@@ -139,9 +139,7 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     truth = next((name for name in ("true", "new", "label") if name in table.columns), None)
     name = next((name for name in (item, "id", "item", "index") if name in table.columns), None)
     if truth is None or name is None:
-        raise InputError(
-            f"Expected the columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}."
-        )
+        raise InputError(f"Expected columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}.")
     if what == "verified" and truth == "new":  # a review
         raise InputError(
             f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them with `dualt audit`, or pass"

@@ -91,8 +91,8 @@ def as_ballots(
             items = np.array([type(items[0])(row) for row in numbers])
     if shape is not None and len(items) != shape[0]:
         raise InputError(
-            f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a data frame whose"
-            " index has the items."
+            f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a table with the"
+            " items, in Python a data frame with them as its index."
         )
     index = pd.Index(items)
     if index.has_duplicates:
@@ -121,9 +121,7 @@ def _check_votes(long: DataFrame) -> None:
         missing = long[role].isna() | (long[role] == "")
         if missing.any():
             vote = long.iloc[int(np.argmax(missing))].to_dict()
-            raise InputError(
-                f"Expected an {role} for each vote, got none in {vote}. Fill it in, or leave out such votes."
-            )
+            raise InputError(f"Expected an {role} for each vote, got none in {vote}. Fill it in, or leave it out.")
 
 
 def _check_columns(who: Codes, vote: Codes, columns: NDArray[Any], n_rows: int, classes: list[str]) -> None:
@@ -151,7 +149,7 @@ def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[i
         if classes is not None or len(numbers) < len(names) or max(numbers) >= shape[1]:
             raise LabelsError(
                 f"Expected votes for {shape[1]} classes, one per column of probs, got {len(names)}"
-                f" ({', '.join(map(str, names[:10]))}). Pass classes= in the order of the columns."
+                f" ({', '.join(map(str, names[:10]))}). Pass a table with named columns, or classes= in Python."
             )
         return range(shape[1])
     if len(names) < 2:
