@@ -79,15 +79,15 @@ def read_text(path: str | Path, *, limit: int | None = None) -> str:
     try:
         with open_input(path, "r", limit=limit) as stream:
             return "".join(iter(lambda: stream.read(1 << 20), ""))
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
+    except UnicodeDecodeError:
+        raise not_utf8(path) from None
     except OSError as error:
         raise _file_error("read", path, error) from None
 
 
-def not_utf8(path: str | Path, error: UnicodeDecodeError) -> FileError:
+def not_utf8(path: str | Path) -> FileError:
     """Return the error for a file that is not UTF-8."""
-    return FileError(f"Cannot read {path} as text: it is not in UTF-8 ({error.reason}). Save it as UTF-8.")
+    return FileError(f"Cannot read {path} as text: it is not in UTF-8. Save it as UTF-8, a spreadsheet as .csv.")
 
 
 def read_json(path: str | Path, *, limit: int = 64 << 20) -> Any:

@@ -31,8 +31,8 @@ _MISSING_MARKERS = frozenset({"", "n/a", "#n/a", "na", "nan", "<na>", "null"})
 _KINDS = "labels as numbers, strings or one-hot rows"
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 _SEVERAL_PEOPLE = (
-    " Several people's labels are combined by dualt.combine_votes: see docs/howto/crowd.md. If these are the"
-    " probabilities, they come first."
+    " Several people's labels are combined by `dualt votes`, dualt.combine_votes: see docs/howto/crowd.md. If these are"
+    " the probabilities, they come first."
 )
 
 
@@ -104,7 +104,7 @@ def visible_name(name: str) -> str:
 
 
 def look_alike(names: Iterable[str]) -> tuple[list[list[str]], list[str]]:
-    """Return the groups of names that are equal but for case, accents and blanks, and those that mean "missing".
+    """Return the groups of names that are equal but for case, accents and blanks, also unseen ones, and "missing" ones.
 
     Examples
     --------
@@ -113,8 +113,9 @@ def look_alike(names: Iterable[str]) -> tuple[list[list[str]], list[str]]:
     """
     groups: dict[str, list[str]] = {}
     for name in filter(None, names):
-        plain = unicodedata.normalize("NFKD", name.strip().casefold())
-        groups.setdefault("".join(c for c in plain if not unicodedata.combining(c)), []).append(name)
+        plain = unicodedata.normalize("NFKD", name.casefold())
+        folded = "".join(c for c in plain if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
+        groups.setdefault(folded.strip(), []).append(name)
     alike = [found for folded, found in groups.items() if len(found) > 1 and folded not in _MISSING_MARKERS]
     return alike, [name for folded in sorted(_MISSING_MARKERS) for name in groups.get(folded, ())]
 
@@ -177,7 +178,7 @@ class LabelCoder:
         if len(found) != n_classes:
             raise LabelsError(
                 f"Expected {n_classes} different labels, one per class, got {len(found)} ({shorten(found)})"
-                f"{' and empty ones' * (len(found) < len(texts))}. Pass class_names in that order."
+                f"{' and empty ones' * (len(found) < len(texts))}. Pass class_names (--classes) in that order."
             )
         return cls(tuple(found), tuple(found))
 
@@ -250,10 +251,8 @@ class LabelCoder:
             row = int(np.argmax(unknown))
             if chunk.dtype.kind == "U" and not chunk[row]:
                 raise LabelsError(f"Expected a label for every row, got '' at row {start + row}. Drop that row.")
-            raise LabelsError(
-                f"Expected labels among the class names ({shorten(self.names)}),"
-                f" got {str(chunk[row])!r} at row {start + row}."
-            )
+            got = f"{str(chunk[row])!r} at row {start + row}"
+            raise LabelsError(f"Expected labels among the class names ({shorten(self.names)}), got {got}.")
         return codes.astype(np.intp, copy=False)
 
     def _from_one_hot(self, chunk: NDArray[Any], start: int) -> Codes:

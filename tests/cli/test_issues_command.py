@@ -77,6 +77,7 @@ def test_a_cluster_reads_the_files(folder):
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--images", "empty"], "empty"),
         (["issues", "probs.npy", "labels.npy", "--report", "out/p.html", "--text", "names.txt"], "Expected a table"),
         (["issues", "probs.npy", "labels.npy", "-o", "nowhere/i.csv"], "does not exist"),
+        (["issues", "data.xlsx"], "Expected a file that ends in .npy, .npz, .csv"),
         (["apply-review", "labels.npy", "other.csv", "-o", "out/c.npy"], "got '7'"),
         (["apply-review", "labels.npy", "probs.npy", "-o", "out/c.npy"], "probs.npy"),
     ],
@@ -85,7 +86,8 @@ def test_mistakes_get_one_clear_line_and_nothing_is_written(folder, arguments, m
     np.save("four.npy", np.eye(4))
     (folder / "out").mkdir()
     (folder / "empty").mkdir()
-    (folder / "other.csv").write_text("index,old,new\n0,7,1\n")
+    for name in ("other.csv", "data.xlsx"):
+        (folder / name).write_text("index,old,new\n0,7,1\n")
     result = run(*arguments, code=2)
     assert message in result.output
     assert "Traceback" not in result.output

@@ -188,7 +188,7 @@ def test_unknown_methods_and_options_are_named():
         dualt.estimate_transition(*data, "dual_t")
     with pytest.raises(InputError, match=r"no option 'shrunk'\. Its options: random_state"):
         dualt.estimate_transition(*data, "joint", shrunk=0.1)
-    with pytest.raises(InputError, match="pass clean_labels"):
+    with pytest.raises(InputError, match="pass clean_labels, in Python"):
         dualt.estimate_transition(*data, "oracle")
     with pytest.raises(UnknownNameError, match="'max'"):
         dualt.estimate_transition(*data, "t", anchor="maximum")

@@ -95,6 +95,8 @@ def test_numbers_and_labels_by_column(tmp_path, name, delimiter, end):
     assert table.read_column(table.position("label")).tolist() == ["x y", "z"]
     with pytest.raises(UnknownNameError, match="Did you mean 'label'"):
         table.position("labl")
+    with pytest.raises(InputError, match=r"Expected one column 'x' in .*, got several"):
+        table_of(tmp_path, "x,x,label\n1,2,a\n").read_texts("x")
 
 
 def test_guarded_cells_come_back_as_they_were(tmp_path):
@@ -109,7 +111,7 @@ def test_guarded_cells_come_back_as_they_were(tmp_path):
         (["-1", "1"], np.array([-1, 1])),
         (["1.0", "10.0"], np.array([1.0, 10.0])),  # as data frames write them
         (["1.0", "2.5"], np.array(["1.0", "2.5"])),
-        (["1.0", "2"], np.array(["1.0", "2"])),
+        (["1.0", "2"], np.array([1.0, 2.0])),
         (["2", "nan"], np.array([2, np.nan])),
         (["nan", "inf"], np.array(["nan", "inf"])),
         (["007", "42"], np.array(["007", "42"])),

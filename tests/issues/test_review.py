@@ -135,6 +135,8 @@ def test_decided_labels_are_found_by_id_where_there_are_ids():
     assert decided_labels(decisions, ["dog", "cat"], ids=["a", "b"]) == {1: "dog", 0: "dog"}
     assert decided_labels(decisions[:2], ["cat", "dog"]) == {0: "dog", 1: "dog"}
     assert decided_labels(decisions[:2], ["dog", "dog"]) == {0: "dog", 1: "dog"}, "as after the review was applied"
+    with pytest.raises(LabelsError, match=r"Expected example b to be labelled 'cat'.* got 'no such row'"):
+        decided_labels(decisions, ["dog", "cat"], ids=["c", "d"])
 
 
 @pytest.mark.parametrize("given", [["cow", "dog"], ["cat"]])

@@ -96,7 +96,7 @@ def test_models_that_do_not_fit_together_are_refused():
         as_posterior([frames[0], frames[1][NAMES[::-1]]], NAMES[given])
     with pytest.raises(InputError, match="different indices"):
         as_posterior([frames[0], frames[1][::-1]], NAMES[given])
-    with pytest.raises(InputError, match="needs the probabilities of several models"):
+    with pytest.raises(InputError, match=r"several models: pass several files \(one\.npy,"):
         dualt.estimate_transition(members[0], given, "views", determined=True)
 
 

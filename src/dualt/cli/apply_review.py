@@ -30,6 +30,8 @@ def apply_review(
     """
     import pandas as pd
 
+    from dualt.cli.inputs import warn_labels
+
     io, decisions = dualt.io, dualt.issues.read_review(review)
     names = io.load_class_names(classes) if classes else None
     if io.is_class_folder(labels):
@@ -41,6 +43,7 @@ def apply_review(
         given = io.load_labels(labels, column=label, missing=True)
         ids = io.open_table(labels, id_column).read_texts(id_column) if id_column else None
         corrected = dualt.issues.apply_review(given, decisions, class_names=names, ids=ids)
+        warn_labels(corrected, merged=False)
         io.save_corrected(output, corrected, labels, given, column=label)
     changed = sum(decision.old != decision.new for decision in decisions)
     if as_json:

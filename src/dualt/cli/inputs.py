@@ -112,9 +112,8 @@ def is_raw(data: Data, learning: Learning) -> bool:
         return False
     at = label_place(table, data.label)
     exclude = [name for name in (table.names[at], data.id_column) if name]
-    if {*table.names} <= {*exclude, *INDEX_COLUMNS}:
-        return False
-    return not has_probabilities(table, exclude, table.read_column(at))
+    alone = {*table.names} <= {*exclude, *INDEX_COLUMNS}
+    return not alone and not has_probabilities(table, exclude, table.read_column(at))
 
 
 def estimate_examples(examples: Examples, estimation: Estimation) -> TransitionEstimate:
@@ -148,13 +147,13 @@ def warn_verified(n_verified: int, sheet: Sized | None, path: Path | None) -> No
         _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet):,}", path)
 
 
-def _warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
+def warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
     """Say on stderr which labels look like one class, and which like missing ones."""
     if labels.dtype.kind != "U":
         return
     counts = Counter(labels.tolist())
     spellings, markers = look_alike(counts)
-    remedy = "Pass --merge-labels." if "merge_labels" in running.get().params else "Correct the table first."
+    remedy = "Pass --merge-labels." if "merge_labels" in running.get().params else "Those not reviewed stay so."
     alike = "are taken as one class." if merged else f"differ only by case, accents or blanks. {remedy}"
     missing = "are taken as missing." if merged else f"look like missing labels, and are taken as classes. {remedy}"
     for names, notice in [*((names, alike) for names in spellings), *([(markers, missing)] if markers else [])]:
@@ -363,7 +362,7 @@ def _read_table(data: Data, learning: Learning) -> Raw:
     if data.id_column is not None:
         beside[data.id_column] = table.read_texts(data.id_column)
     beside[label] = table.read_texts(at)
-    _warn_labels(labels, merged=learning.merge_labels)
+    warn_labels(labels, merged=learning.merge_labels)
     if learning.merge_labels:
         labels, written = merge_labels(labels), beside[label]
         beside[label] = labels.tolist()

@@ -1,5 +1,6 @@
 """Data to learn from as texts, columns and pixels, whatever they come in."""
 
+import logging
 import re
 import warnings
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ _WORD = rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+"
 # Marks between thousands, and the sign before decimals: 1,234.5 or 1.234,5.
 _NUMBER = r"\s*[-+]?([0-9]*|[0-9]{{1,3}}([{0}][0-9]{{3}})+)([{1}][0-9]+)?\s*"
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+_log = logging.getLogger(__name__)
 
 
 class Columns(NamedTuple):
@@ -144,7 +146,7 @@ def columns_of(table: Any, n_known: int | None = None) -> Columns:
         names, parts = list(range(array.shape[1])), list(array.T)
     if not parts:
         raise InputError("Expected at least one column to learn from, got none.")
-    columns, categorical = zip(*(_encode(part, n_known) for part in parts), strict=True)
+    columns, categorical = zip(*map(partial(_encode, n_known), parts, names), strict=True)
     for name, values in zip(names, columns, strict=True):
         if np.isinf(values).any():
             row = int(np.argmax(np.isinf(values)))
@@ -152,7 +154,7 @@ def columns_of(table: Any, n_known: int | None = None) -> Columns:
     return Columns(np.column_stack(columns), np.array(categorical))
 
 
-def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float64], bool]:
+def _encode(n_known: int | None, column: NDArray[Any], name: Any = None) -> tuple[NDArray[np.float64], bool]:
     """Return a column as numbers (dates as seconds), or else as category codes, the most frequent first."""
     import pandas as pd
 
@@ -174,6 +176,10 @@ def _encode(column: NDArray[Any], n_known: int | None) -> tuple[NDArray[np.float
         with suppress(ValueError, TypeError):
             parse(known[:n_known])
             return np.asarray(parse(known, errors="coerce"), np.float64), False
+    numbers = pd.to_numeric(known, errors="coerce").notna()
+    odd = known[~numbers].dropna()
+    if name is not None and n_known in (None, len(known)) and len(odd) < numbers.sum():
+        _log.warning("Column %r is learned as categories: row %s has %r, no number.", name, odd.index[0], odd.iloc[0])
     ranks = texts[:n_known].value_counts().rank(method="first", ascending=False) - 1
     return np.minimum(texts.map(ranks).to_numpy(np.float64), _MOST_CATEGORIES), True
 
@@ -187,7 +193,7 @@ def learnable_columns(table: Any) -> tuple[list[str], list[str], list[str]]:
     texts, features, ids = list[str](), list[str](), list[str]()
     for name in table.columns:
         column = table[name].iloc[:_HEAD]
-        values, categorical = _encode(column.to_numpy(), None)
+        values, categorical = _encode(None, column.to_numpy())
         filled = column[column != ""]
         n_words, differing = filled.str.count(_WORD).mean(), column.nunique()
         if categorical:

@@ -20,7 +20,7 @@ def oracle(posterior: NoisyPosterior, *, clean_labels: Any = None) -> Fit:
     No estimator that does not see the clean labels can be expected to do better. `clean_labels` are those of all rows.
     """
     if clean_labels is None:
-        raise InputError("The oracle counts clean against given labels: pass clean_labels.")
+        raise InputError("The oracle counts clean against given labels: pass clean_labels, in Python.")
     labels = as_label_array(clean_labels)
     check_same_length(posterior.n_given, len(labels))
     labels = labels if posterior.labelled is None else labels[posterior.labelled]

@@ -154,8 +154,8 @@ def _calibrated(posterior: NoisyPosterior) -> tuple[Members, Codes]:
     """Return the calibrated probabilities of each model, and all labels."""
     if posterior.members is None:
         raise InputError(
-            "The estimator 'views' needs the probabilities of several models: pass a list of arrays, or what"
-            " `dualt.cross_fit` returns."
+            "The estimator 'views' needs the probabilities of several models: pass several files (one.npy,other.npy), a"
+            " list of arrays, or what `dualt.cross_fit` returns."
         )
     labels = np.concatenate([codes for _, codes in posterior.chunks()]).astype(np.intp)
     return calibrate_members(list(posterior.members), labels), labels

@@ -109,9 +109,8 @@ def load_transition(path: str | Path) -> tuple[NDArray[np.float64], tuple[str, .
     content = content if isinstance(content, dict) else {"transition": content}
     rows, names = content.get("transition"), content.get("class_names")
     if not (isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)):
-        raise TransitionError(
-            f"Expected a square matrix in {path}, as a list of rows, or a saved estimate, got {str(rows)[:40]!r}."
-        )
+        got = repr(str(rows)[:40])
+        raise TransitionError(f"Expected a square matrix in {path}, as a list of rows, or a saved estimate, got {got}.")
     matrix = check_transition(rows)
     return matrix, None if names is None else check_class_names(names, len(matrix))
 
@@ -143,10 +142,8 @@ def save_corrected(
     source, target = Path(source), Path(target)
     kind, known = source.suffix.lower(), (".npy", ".txt", *TABLES)
     if kind not in known or target.suffix.lower() != kind:
-        raise FileError(
-            f"Expected the name of a file of the same format as {source.name}, one of {', '.join(known)}, got"
-            f" {target.name!r}."
-        )
+        formats = ", ".join(known)
+        raise FileError(f"Expected a file of the same format as {source.name} ({formats}), got {target.name!r}.")
     if kind == ".npy":
         with atomic_write(target, "wb") as stream:
             np.save(stream, corrected, allow_pickle=False)

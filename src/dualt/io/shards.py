@@ -152,7 +152,7 @@ def open_shards(
     are others, such as ids. Tables are kept in memory, unless `keep` is False or they are large; see `is_large`.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
-    if not apart and label is None:
+    if not apart and label is None and Path(probs).suffix.lower() in ("", *FORMATS):
         raise InputError(f"Expected files of labels, or --label with a column of {probs}, got neither.")
     paths = find_shards(probs)
     pairs: Sequence[tuple[Path, Path | None]] = [(path, None) for path in paths]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LABEL_COLUMNS = ("noisy_labels", "noisy_label", "labels", "label", "given", "class", "target", "y")
 # Names that data frames give to the column of their index, the second where it was written and read again.
 INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")
-_CANONICAL_INTEGER, _WHOLE_FLOAT = re.compile(r"0|-?[1-9][0-9]*"), re.compile(r"(0|-?[1-9][0-9]*)\.0")
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]*)(\.0)?")
 # Rows that decide whether columns look like probabilities.
 _HEAD = 1000
 # Tables with more bytes than this, one or several together, are not kept in memory; a single one is read in parts.
@@ -60,6 +60,8 @@ class Table:
             raise InputError(f"Expected a header that names {column!r} in {self.path}, got a table without one.")
         if column not in self.names:
             raise UnknownNameError(f"column of {self.path}", column, self.names)
+        if self.names.count(column) > 1:
+            raise InputError(f"Expected one column {column!r} in {self.path}, got several. Rename all but one.")
         return self.names.index(column)
 
     def read_numbers(self, places: Sequence[int]) -> NDArray[Any]:
@@ -178,9 +180,7 @@ def choose_columns(
     if names is None:
         if pattern is None:
             return list(range(table.n_columns)), None
-        raise InputError(
-            f"Expected a header with columns that match {pattern!r} in {table.path}, got a table without one."
-        )
+        raise InputError(f"Expected a header that names {pattern!r} in {table.path}, got a table without one.")
     if pattern is None:
         starred = [name.startswith("p_") for name in names if name not in INDEX_COLUMNS]
         several = len({name for name in names if name.startswith("p_")} - left_out) > 1
@@ -189,7 +189,7 @@ def choose_columns(
     places: dict[int, None] = {}
     for part in parts:
         found = [place for place, name in enumerate(names) if name not in left_out and fnmatch.fnmatchcase(name, part)]
-        found = [names.index(part)] if part in names else found
+        found = [table.position(part)] if part in names else found
         if not found and any(sign in part for sign in "*?["):
             wanted = "of probabilities" if part == "*" else f"that match {part!r}"
             raise InputError(f"Expected columns {wanted} in {table.path}, got none beside {', '.join(names)}.")
@@ -244,16 +244,15 @@ def label_place(table: Table, column: str | None = None) -> int:
 def labels_of(texts: Sequence[str]) -> NDArray[Any]:
     """Return labels that a file has as text: numbers if they all are, so that classes sort as numbers do, else texts.
 
-    '007', '1_0' and '1e1' are codes, which stay text. Whole floats are numbers if all are written so ('1.0', as data
-    frames do). A missing one, '' or 'nan', is NaN among numbers.
+    '007', '1_0' and '1e1' are codes, which stay text; '1.0', as data frames write it, is the number 1. A missing one,
+    '' or 'nan', is NaN among numbers.
     """
     labels = as_text_array(texts)
     different = {*labels.tolist()}
     numbers = different - {"", "nan"}
-    forms = [form for form in (_CANONICAL_INTEGER, _WHOLE_FLOAT) if numbers and all(map(form.fullmatch, numbers))]
-    if not forms:
+    if not numbers or not all(map(_WHOLE.fullmatch, numbers)):
         return labels
-    if forms == [_WHOLE_FLOAT] or numbers != different:
+    if numbers != different or any("." in number for number in numbers):
         return np.where(labels == "", "nan", labels).astype(np.float64)
     try:
         return labels.astype(np.int64)

@@ -208,8 +208,8 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except (DualtError, MemoryError):
         raise
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
+    except UnicodeDecodeError:
+        raise not_utf8(path) from None
     except Exception as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split()).rstrip(".")[:300]
         if "EOF inside string" in reason:

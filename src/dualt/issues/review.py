@@ -77,13 +77,13 @@ def _table_rows(path: Path) -> list[dict[Any, Any]]:
 def decided_labels(
     decisions: Sequence[Decision], given: Sequence[str], ids: Sequence[Any] | None = None
 ) -> dict[int, str]:
-    """Return the label that was decided for each reviewed row; decisions on ids that are gone are left out.
+    """Return the label that was decided for each reviewed row; ids that are gone are left out, unless all are.
 
     The given label, a class name, must be the old one, or the new one if the review was applied.
     """
-    found = {}
-    for decision, row in zip(decisions, _locate(decisions, len(given), ids).tolist(), strict=True):
-        if row < 0 and ids is not None and decision.id:
+    found, rows = {}, _locate(decisions, len(given), ids).tolist()
+    for decision, row in zip(decisions, rows, strict=True):
+        if row < 0 <= max(rows) and ids is not None and decision.id:
             continue
         if row < 0 or given[row] not in (decision.old, decision.new):
             raise _other_labels(decision, given[row] if row >= 0 else "no such row")

@@ -53,6 +53,7 @@ def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
         return f"{about} (at least {percent(least)})."
     cause = "the models' errors" if estimate.fit.determined else "overlapping classes"
     likeliest = f"No noise is claimed: overlapping classes can explain these labels (likeliest rate {percent(rate)})."
+    likeliest += " If an expert could always tell the class, pass --determined (in Python determined=True)."
     return likeliest if estimate.fit.determined is False else f"{about} (at least 0 %: {cause} may explain them)."
 
 
@@ -140,7 +141,7 @@ _NOTICES = {
         "The predictions agree with {agreement:.1%} of the given labels, less often than by chance ({chance:.1%}).",
         "Check that rows and classes of both are in the same order, and whether labels count from 1.",
     ),
-    "weak-classifier": ("{doubt}.", "Do not use the matrix: train a better classifier first."),
+    "weak-classifier": ("{doubt}.", "Do not use the matrix, and check what is flagged: train a better classifier."),
     "few-labels": (
         f"Fewer than {_FEW_LABELS} examples have the label {{classes}}.",
         "Their rows of the matrix are uncertain. Collect more labels, or leave out classes that have none.",

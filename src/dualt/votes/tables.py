@@ -91,8 +91,8 @@ def as_ballots(
             items = np.array([type(items[0])(row) for row in numbers])
     if shape is not None and len(items) != shape[0]:
         raise InputError(
-            f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a data frame whose"
-            " index has the items."
+            f"Expected a row of probs for each of the {len(items):,} items, got {shape[0]:,}. Pass a table with the"
+            " items, in Python a data frame with them as its index."
         )
     index = pd.Index(items)
     if index.has_duplicates:
@@ -150,7 +150,7 @@ def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[i
         if classes is not None or len(numbers) < len(names) or max(numbers) >= shape[1]:
             raise LabelsError(
                 f"Expected votes for {shape[1]} classes, one per column of probs, got {len(names)}"
-                f" ({', '.join(map(str, names[:10]))}). Pass classes= in the order of the columns."
+                f" ({', '.join(map(str, names[:10]))}). Pass a table with named columns, or classes= in Python."
             )
         return range(shape[1])
     if len(names) < 2:
