@@ -62,8 +62,8 @@ def probs(
         f" {content['folds']} folds, by {escape(str(content['model']))}."
         f"\nThey agree with {found.agreement:.0%} of the labels."
     )
-    if data.is_dir() or is_array:
-        words = [str(output), str(data), *words_of(label=label, id=id_column)]
-    else:  # the labels are in the table of probabilities too
+    words = [str(output), str(data), *words_of(label=label, id=id_column)]
+    if not is_array and not data.is_dir():  # the labels are in the table of probabilities too
         words = [str(output), *words_of(label=[*raw.beside][-1], id=id_column)]
+    words.append("--determined" if found.determined else "--overlapping")  # a file does not say what it was made from
     show_next(out, {shlex.join(["dualt", "issues", *words]): "which labels are wrong"}, output)
