@@ -45,7 +45,6 @@ def probs(
         raise InputError(f"{message} Remove them, or write a table: -o probs.csv.")
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
-    # An array keeps the probabilities of every model, and `dualt issues` uses them all.
     values = found.members if is_array and len(found.members) > 1 else found.pred_probs
     dualt.io.load.save_probabilities(output, values, found.class_names, raw.beside)
     content = {

@@ -233,8 +233,9 @@ def show_issues(out: Console, found: dualt.LabelIssues) -> None:
     if n_flagged:
         n_wrong, are = int(found.probably_wrong.sum()), "is" if n_flagged == 1 else "are"
         groups = "probably wrong (another class is likelier)", "doubtful (no clear alternative)"
-        numbers = zip((n_wrong, n_flagged - n_wrong), groups, strict=True)
-        counts = ", ".join(f"{number:,} {group}" for number, group in numbers if number)
+        counts = ", ".join(
+            f"{n:,} {group}" for n, group in zip((n_wrong, n_flagged - n_wrong), groups, strict=True) if n
+        )
         out.print(f"{n_flagged:,} of {n_labelled} labels {are} flagged: {counts}.\n")
         out.print(issues_table(found, out.width))
         pairs = plain_table("\nWrong labels by pair", "given", "should be", "about>")
