@@ -231,12 +231,10 @@ def show_issues(out: Console, found: dualt.LabelIssues) -> None:
     headline = f"About {found.expected_count:,.0f} of {n_labelled} labels look wrong."
     out.print(f"\n[bold]{headline if estimate is None else dualt.results.claims.headline(estimate)}[/]")
     if n_flagged:
-        n_wrong, are = int(found.probably_wrong.sum()), "is" if n_flagged == 1 else "are"
         groups = "probably wrong (another class is likelier)", "doubtful (no clear alternative)"
-        counts = ", ".join(
-            f"{n:,} {group}" for n, group in zip((n_wrong, n_flagged - n_wrong), groups, strict=True) if n
-        )
-        out.print(f"{n_flagged:,} of {n_labelled} labels {are} flagged: {counts}.\n")
+        numbers = (n_wrong := int(found.probably_wrong.sum())), n_flagged - n_wrong
+        counts = ", ".join(f"{number:,} {group}" for number, group in zip(numbers, groups, strict=True) if number)
+        out.print(f"{n_flagged:,} of {n_labelled} labels {'is' if n_flagged == 1 else 'are'} flagged: {counts}.\n")
         out.print(issues_table(found, out.width))
         pairs = plain_table("\nWrong labels by pair", "given", "should be", "about>")
         for given, true, count in dualt.report.page.largest_confusions(found.by_pair):
