@@ -59,6 +59,7 @@ def test_wrong_options_are_refused(files, monkeypatch, options, message):
 
 def test_a_label_file_or_column_is_needed(files):
     refused(run("estimate", files / "probs.npy", code=2), "files of labels, or --label")
+    refused(run("estimate", files / "prob.npy", code=2), "No such file")
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npy", ".csv"])

@@ -150,7 +150,7 @@ def test_a_share_that_the_data_cannot_support_is_not_headlined(folder):
     np.save("labels.npy", labels)
     printed = shown("issues")
     assert "look wrong (at least 0 %: overlapping classes may explain them)" in printed
-    assert " of 900 labels are flagged: for " in printed
+    assert " of 900 labels are flagged: " in printed
 
 
 @pytest.fixture
@@ -182,10 +182,10 @@ def test_labels_without_a_likelier_class_are_doubtful(clear):
     """Of unsure examples, a label may be more probably wrong than others and yet the likeliest."""
     text = shown("issues", "--transition", "matrix.npy", "--top", "60", "-o", "issues.csv")
     assert sum(row["given"] == row["suggested"] for row in read_rows("issues.csv")) == 20
-    said = "labels are flagged: for 40 another class is likelier; 20 are doubtful, with no clear alternative."
+    said = "labels are flagged: 40 probably wrong (another class is likelier), 20 doubtful (no clear alternative)."
     assert f"60 of 200 {said}" in text
     least = shown("issues", "--transition", "matrix.npy", "--top", "1")
-    assert "1 of 200 labels is flagged: for 1 another class is likelier." in least
+    assert "1 of 200 labels is flagged: 1 probably wrong (another class is likelier)." in least
     assert "doubtful" not in shown("issues", "--transition", "matrix.npy")
     np.save("labels.npy", np.load("probs.npy").argmax(axis=1))
     text = shown("issues", "--transition", "matrix.npy", "--top", "3")

@@ -88,12 +88,14 @@ def images_true(true):
 
 
 def test_made_probabilities_lead_to_issues(true):
-    raw = ["tickets.csv", "--label", "queue", "--features", "x_*", "--quick"]
-    (step,) = steps(run("probs", *raw, "--id", "ticket", "-o", "p.npy"))
-    assert step == ["issues", "p.npy", "tickets.csv", "--label", "queue", "--id", "ticket"]
-    found = json.loads(run(*step, "--json").stdout)
-    alone = json.loads(run("issues", *raw, "--json").stdout)
-    assert [row["index"] for row in found["issues"]] == [row["index"] for row in alone["issues"]]
+    for kind, answer in ((["--features", "x_*"], "--overlapping"), (["--text", "text"], "--determined")):
+        raw = ["tickets.csv", "--label", "queue", *kind, "--quick"]
+        (step,) = steps(run("probs", *raw, "--id", "ticket", "-o", "p.npy"))
+        assert step == ["issues", "p.npy", "tickets.csv", "--label", "queue", "--id", "ticket", answer]
+        found = json.loads(run(*step, "--json").stdout)
+        alone = json.loads(run("issues", *raw, "--json").stdout)
+        assert found["summary"] == alone["summary"]
+        assert [row["index"] for row in found["issues"]] == [row["index"] for row in alone["issues"]]
 
 
 def test_paths_with_blanks_are_quoted(true):

@@ -185,7 +185,8 @@ def test_several_columns_of_texts_and_one_plain_model(tmp_path, monkeypatch):
     frame.loc[0, "y"] = "out" if labels[0] == "in" else "in"
     frame.to_csv("mail.csv", index=False)
     monkeypatch.setenv("COLUMNS", "140")
-    shown = run("issues", "mail.csv", "--label", "y", "--text", "subject,body", "--report", "page.html").stdout
+    twice = "subject,body,subject"
+    shown = run("issues", "mail.csv", "--label", "y", "--text", twice, "--report", "page.html").stdout
     assert " ".join(frame.loc[0, ["subject", "body"]]) in shown
     assert words[0] in Path("page.html").read_text(encoding="utf-8")
 

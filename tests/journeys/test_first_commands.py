@@ -156,10 +156,11 @@ def test_class_names_that_look_alike_lead_to_merging_them(run, customers):
 def test_clean_data_are_left_alone(run):
     iris = load_iris(as_frame=True)
     iris.frame.assign(target=iris.target_names[iris.target]).to_csv("iris.csv", index=False)
-    result = run("issues", "iris.csv", "--label", "target")
+    learned = ["--features", "petal*"]
+    result = run("issues", "iris.csv", "--label", "target", *learned)
     assert "None of the 150 labels is flagged." in result.stdout
     ((*step,),) = next_steps(result)
-    assert step == ["audit", "iris.csv", "--label", "target", "-o", "audit.csv"]
+    assert step == ["audit", "iris.csv", "--label", "target", *learned, "-o", "audit.csv"]
     run(*step)
 
 

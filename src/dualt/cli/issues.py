@@ -107,7 +107,8 @@ def _next_steps(
         labels = data.labels or data.files[0]
         probs = None if labels == data.probs else data.probs
         words = words_of(label=data.label, id=data.id_column, probs=probs or data.columns, classes=data.classes)
-        step = shlex.join(["dualt", "audit", str(labels), *words, "-o", "audit.csv"])
+        learned = words_of(text=learning.text, features=learning.features)
+        step = shlex.join(["dualt", "audit", str(labels), *words, *learned, "-o", "audit.csv"])
         return {step: "draw some labels to check by hand, to be sure"}
     if report is not None:
         return {} if command is None else {command: "once you have downloaded your decisions"}

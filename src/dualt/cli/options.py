@@ -171,7 +171,7 @@ class Learning:
     @property
     def text_columns(self) -> list[str]:
         """The columns that `--text` names."""
-        return [] if self.text is None else [name.strip() for name in self.text.split(",")]
+        return [] if self.text is None else list(dict.fromkeys(map(str.strip, self.text.split(","))))
 
 
 @dataclass(frozen=True)

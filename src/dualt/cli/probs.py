@@ -45,7 +45,6 @@ def probs(
         raise InputError(f"{message} Remove them, or write a table: -o probs.csv.")
     with progress() as advance:
         found = learn(raw, learning, cv=folds, n_jobs=n_jobs, on_progress=advance)
-    # An array keeps the probabilities of every model, and `dualt issues` uses them all.
     values = found.members if is_array and len(found.members) > 1 else found.pred_probs
     dualt.io.load.save_probabilities(output, values, found.class_names, raw.beside)
     content = {
@@ -62,8 +61,8 @@ def probs(
         f" {content['folds']} folds, by {escape(str(content['model']))}."
         f"\nThey agree with {found.agreement:.0%} of the labels."
     )
-    if data.is_dir() or is_array:
-        words = [str(output), str(data), *words_of(label=label, id=id_column)]
-    else:  # the labels are in the table of probabilities too
+    words = [str(output), str(data), *words_of(label=label, id=id_column)]
+    if not is_array and not data.is_dir():  # the labels are in the table of probabilities too
         words = [str(output), *words_of(label=[*raw.beside][-1], id=id_column)]
+    words.append("--determined" if found.determined else "--overlapping")  # a file does not say what it was made from
     show_next(out, {shlex.join(["dualt", "issues", *words]): "which labels are wrong"}, output)

@@ -231,14 +231,10 @@ def show_issues(out: Console, found: dualt.LabelIssues) -> None:
     headline = f"About {found.expected_count:,.0f} of {n_labelled} labels look wrong."
     out.print(f"\n[bold]{headline if estimate is None else dualt.results.claims.headline(estimate)}[/]")
     if n_flagged:
-        n_wrong = int(found.probably_wrong.sum())
-        n_doubtful = n_flagged - n_wrong
-        flagged, verb = ("is" if number == 1 else "are" for number in (n_flagged, n_doubtful))
-        doubtful = f"; {n_doubtful:,} {verb} doubtful, with no clear alternative" if n_doubtful else ""
-        out.print(
-            f"{n_flagged:,} of {n_labelled} labels {flagged} flagged: for {n_wrong:,} another class is"
-            f" likelier{doubtful}.\n"
-        )
+        groups = "probably wrong (another class is likelier)", "doubtful (no clear alternative)"
+        numbers = (n_wrong := int(found.probably_wrong.sum())), n_flagged - n_wrong
+        counts = ", ".join(f"{number:,} {group}" for number, group in zip(numbers, groups, strict=True) if number)
+        out.print(f"{n_flagged:,} of {n_labelled} labels {'is' if n_flagged == 1 else 'are'} flagged: {counts}.\n")
         out.print(issues_table(found, out.width))
         pairs = plain_table("\nWrong labels by pair", "given", "should be", "about>")
         for given, true, count in dualt.report.page.largest_confusions(found.by_pair):

@@ -205,7 +205,9 @@ def cross_fit(
         for classifier in fitted:
             probs = fit_folds(classifier, features, targets, folds, classes=classes, **options)
             members.append(scale_classes(probs, share_factors(probs[rows], targets[rows])))  # it may weigh the classes
-    each = np.stack(members) / np.maximum(np.sum(members, axis=2, keepdims=True), 1e-300)
+    # The label of a single row is that of no other: naive Bayes would name it wherever it is undecided.
+    each = np.stack(members) * np.where(np.bincount(targets[rows], minlength=len(classes)) == 1, 1e-100, 1)
+    each /= np.maximum(each.sum(axis=2, keepdims=True), 1e-300)
     weights = member_weights(each, targets, weighted=examples.kind == "table" and model is None)
     return OutOfFold(
         pred_probs=np.einsum("k,knc->nc", weights, each),

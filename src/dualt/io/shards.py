@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualt.errors import FileError, InputError
+from dualt.files import check_readable
 from dualt.io.image_folder import FILE_COLUMN, is_class_folder, match_names, read_class_folder
 from dualt.io.load import FORMATS, load_array, load_labels
 from dualt.io.table_columns import NotNumbersError, Table, choose_columns, is_large, open_table, table_parts
@@ -152,9 +153,10 @@ def open_shards(
     are others, such as ids. Tables are kept in memory, unless `keep` is False or they are large; see `is_large`.
     """
     apart = labels is not None and (label is None or Path(labels) != Path(probs))
-    if not apart and label is None and Path(probs).suffix.lower() in ("", *FORMATS):
-        raise InputError(f"Expected files of labels, or --label with a column of {probs}, got neither.")
     paths = find_shards(probs)
+    if not apart and label is None and paths[0].suffix.lower() in FORMATS:
+        check_readable(paths[0])
+        raise InputError(f"Expected files of labels, or --label with a column of {probs}, got neither.")
     pairs: Sequence[tuple[Path, Path | None]] = [(path, None) for path in paths]
     if apart and labels:
         label_paths = find_shards(labels)
