@@ -226,9 +226,8 @@ class LabelCoder:
                 -1: "If -1 marks unlabelled rows, drop them from probabilities and labels.",
             }
             hint = hints.get(int(chunk[row]), "If classes have other numbers, pass these as class_names (--classes).")
-            raise LabelsError(
-                f"Expected labels from 0 to {self.n_classes - 1}, got {chunk[row]} at row {start + row}. {hint}"
-            )
+            got = f"{chunk[row]} at row {start + row}"
+            raise LabelsError(f"Expected labels from 0 to {self.n_classes - 1}, got {got}. {hint}")
         return chunk.astype(np.intp, copy=False)
 
     def encode_small(self, labels: NDArray[Any], start: int = 0, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -264,9 +263,8 @@ class LabelCoder:
         if wrong.any():
             row = int(np.argmax(wrong))
             hint = others or (_SEVERAL_CLASSES if n_marks.max() > 1 else "")
-            raise LabelsError(
-                f"Expected one-hot labels, a single 1 in each row, got {chunk[row]} at row {start + row}.{hint}"
-            )
+            got = f"{chunk[row]} at row {start + row}"
+            raise LabelsError(f"Expected one-hot labels, a single 1 in each row, got {got}.{hint}")
         return np.asarray(chunk.argmax(axis=1))
 
 

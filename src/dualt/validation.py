@@ -101,9 +101,8 @@ def as_probability_table(pred_probs: Any) -> tuple[NDArray[Any], tuple[str, ...]
     table = as_array(pred_probs, _TABLE, ProbabilitiesError)
     if table.shape == () and table.dtype.kind == "O":
         hint = " Pass its toarray()." if hasattr(pred_probs, "toarray") else ""
-        raise ProbabilitiesError(
-            f"Expected numeric {_TABLE}, as an array, a list or a data frame, got {type(pred_probs).__name__}.{hint}"
-        )
+        got = type(pred_probs).__name__ + "." + hint
+        raise ProbabilitiesError(f"Expected numeric {_TABLE}, as an array, a list or a data frame, got {got}")
     check_probability_shape(table)
     return scale_rounded(table), names
 
@@ -253,9 +252,8 @@ def class_name(name: Any) -> str:
 def check_class_names(class_names: ClassNames, n_classes: int | None = None) -> tuple[str, ...]:
     """Return class names as strings: one per class, if their number is known, and none twice."""
     if isinstance(class_names, (Mapping, set, frozenset)) or not isinstance(class_names, Iterable):
-        raise LabelsError(
-            f"Expected class names as a list in the order of the columns, got a {type(class_names).__name__}."
-        )
+        got = type(class_names).__name__
+        raise LabelsError(f"Expected class names as a list in the order of the columns, got a {got}.")
     names = tuple(map(class_name, class_names))
     if n_classes is not None and len(names) != n_classes:
         raise LabelsError(f"Expected {n_classes} class names, one per column, got {len(names)}.")

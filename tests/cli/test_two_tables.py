@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cli.commands import run
+from tests.cli.commands import refused, run
 
 NAMES = np.array(["cat", "dog", "fox"])
 N = 120
@@ -81,3 +81,11 @@ def test_a_table_of_probabilities_may_have_labels_of_its_own(tables):
     assert run("issues", "p.csv", "l.csv", "--label", "label", "--id", "uid", "--json").stdout == plain
     tables[0].drop(columns="uid").to_csv("p.csv", index=False, header=False)
     run("issues", "p.csv", "l.csv", "--label", "label", "--json")
+
+
+def test_a_second_model_is_not_taken_for_labels(tables):
+    probs, labels = tables
+    for name in ("one.csv", "two.csv"):
+        probs.assign(label=labels["label"]).to_csv(name, index=False)
+    words = "one.csv", "two.csv", "--label", "label", "--id", "uid"
+    assert "got the header of one.csv. Models: one.csv,two.csv" in refused("issues", *words)

@@ -244,9 +244,8 @@ def _encode(
     codes = []
     for predicted, columns in read:
         if columns is not None and len(columns) != coder.n_classes:
-            raise ProbabilitiesError(
-                f"Expected probabilities of {coder.n_classes} classes, one column each, got {len(columns)} columns."
-            )
+            wanted = f"{coder.n_classes} classes, one column each"
+            raise ProbabilitiesError(f"Expected probabilities of {wanted}, got {len(columns)} columns.")
         by_place = columns is not None and _numbered(coder.n_classes) in (columns, coder.names)
         named = predicted if columns is None or by_place else np.array(columns)[predicted]
         codes.append(predicted if by_place else coder.encode(named))

@@ -49,9 +49,8 @@ def evaluate(
     models = {path: _predictions(path) for path in (predictions, against) if path is not None}
     for path, model in models.items():
         if len(model) != len(given):
-            raise LabelsError(
-                f"Expected one prediction per label, got {len(model):,} in {path} and {len(given):,} in {labels}."
-            )
+            got = f"{len(model):,} in {path} and {len(given):,} in {labels}"
+            raise LabelsError(f"Expected one prediction per label, got {got}.")
     labelled = (~dualt.labels.is_missing(given)).nonzero()[0]
     if len(labelled) < len(given):
         warn_missing(labelled, len(given))

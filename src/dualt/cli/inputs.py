@@ -24,6 +24,7 @@ from dualt.cli.terminal import progress, running
 from dualt.datasets.images import load_readable
 from dualt.errors import InputError, LabelsError, ProbabilitiesError
 from dualt.estimators import estimate_posterior, estimate_verified
+from dualt.files import open_input
 from dualt.io.image_folder import FILE_COLUMN, match_names
 from dualt.io.load import load_array
 from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
@@ -147,13 +148,13 @@ def warn_verified(n_verified: int, sheet: Sized | None, path: Path | None) -> No
         _log.warning("%s of %s rows of %s are verified.", f"{n_verified:,}", f"{len(sheet):,}", path)
 
 
-def warn_labels(labels: NDArray[Any], *, merged: bool) -> None:
+def warn_labels(labels: NDArray[Any], *, merged: bool = False, remedy: str = "Correct the table first.") -> None:
     """Say on stderr which labels look like one class, and which like missing ones."""
     if labels.dtype.kind != "U":
         return
     counts = Counter(labels.tolist())
     spellings, markers = look_alike(counts)
-    remedy = "Pass --merge-labels." if "merge_labels" in running.get().params else "Those not reviewed stay so."
+    remedy = "Pass --merge-labels." if "merge_labels" in running.get().params else remedy
     alike = "are taken as one class." if merged else f"differ only by case, accents or blanks. {remedy}"
     missing = "are taken as missing." if merged else f"look like missing labels, and are taken as classes. {remedy}"
     for names, notice in [*((names, alike) for names in spellings), *([(markers, missing)] if markers else [])]:
@@ -168,8 +169,10 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
         names = None if data.classes is None else io.load_class_names(data.classes)
         given = io.load_labels(data.labels, column=data.label, missing=True)
         return as_posterior(load_array(data.probs), given, names, n_jobs=data.n_jobs, on_progress=on_progress)
-    # Dask's workers look for the files from their own working folder.
     files, labels = data.files, data.labels
+    if labels and labels not in files:
+        _check_no_second_model(files[0], labels)
+    # Dask's workers look for the files from their own working folder.
     if data.dask:
         files, labels = [path.absolute() for path in files], labels and labels.absolute()
     # With images, --id names the column of DATA that has their files.
@@ -199,6 +202,14 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
     return DaskPosterior.of(posterior)
 
 
+def _check_no_second_model(probs: Path, labels: Path) -> None:
+    """Refuse a table of labels with the header of the probabilities: a comma was meant."""
+    if labels.suffix.lower() in TABLES and labels.is_file() and probs.is_file():
+        with open_input(probs) as first, open_input(labels) as second:
+            if first.readline(1 << 20) == second.readline(1 << 20):
+                raise InputError(f"Expected labels in {labels}, got the header of {probs}. Models: {probs},{labels}")
+
+
 def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
     """Return the probabilities of each model, and the labels, which all of their files must have alike."""
     parts = [[*zip(*(part[:2] for block in own for part in block.source()), strict=True)] for own, _ in models]
@@ -209,9 +220,7 @@ def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[ND
         pairs = enumerate(zip_longest(given[0].astype(str).tolist(), labels.astype(str).tolist()))
         other = next((row for row, (one, another) in pairs if one != another), None)
         if other is not None:
-            raise InputError(
-                f"Expected the same labels, in one order, in {files[0]} and {path}, got another at row {other:,}."
-            )
+            raise InputError(f"Expected the same labels in {files[0]} and {path}, got another at row {other:,}.")
     return members, given[0]
 
 

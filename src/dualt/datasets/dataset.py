@@ -89,9 +89,8 @@ def from_arrays(x: Any, y: Any, *, name: str = "arrays") -> Dataset:
     if array.dtype.kind not in "biuf":
         raise InputError(f"Expected numbers in X, got an array of dtype {array.dtype}.")
     if array.ndim not in (2, 3, 4) or array.size == 0:
-        raise InputError(
-            f"Expected X of shape (n, features), (n, height, width) or (n, channels, height, width), got {array.shape}."
-        )
+        shapes = "(n, features), (n, height, width) or (n, channels, height, width)"
+        raise InputError(f"Expected X of shape {shapes}, got {array.shape}.")
     check_same_length(len(array), len(labels))
     array = channels_first(array)
     if array.dtype != np.uint8 or array.ndim == 2:

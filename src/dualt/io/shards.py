@@ -161,10 +161,8 @@ def open_shards(
     if apart and labels:
         label_paths = find_shards(labels)
         if len(paths) != len(label_paths):
-            raise InputError(
-                f"Expected as many files of labels as of probabilities, got {len(paths)} for {probs} and"
-                f" {len(label_paths)} for {labels}."
-            )
+            got = f"{len(paths)} for {probs} and {len(label_paths)} for {labels}"
+            raise InputError(f"Expected as many files of labels as of probabilities, got {got}.")
         pairs = pair_by_name(paths, label_paths)
     keep &= not is_large(*(path for path in paths if path.suffix.lower() in TABLES))
     opened = [_open(FileRows(path, given, label, columns, tuple(ignored)), keep) for path, given in pairs]

@@ -123,9 +123,8 @@ def _known(truth: Any, ballots: Ballots, what: str) -> tuple[Codes, Codes]:
         raise InputError(f"Expected items that have votes, such as {usual!r}, in {what}, got {unknown!r}.")
     if (classes < 0).any():
         wrong, names = series[classes < 0], ", ".join(map(str, ballots.classes))
-        raise LabelsError(
-            f"Expected one of the classes {names} in {what}, got {wrong.iloc[0]!r} for {wrong.index.tolist()[0]!r}."
-        )
+        got = f"{wrong.iloc[0]!r} for {wrong.index.tolist()[0]!r}"
+        raise LabelsError(f"Expected one of the classes {names} in {what}, got {got}.")
     _, firsts, place = np.unique(items, return_index=True, return_inverse=True)
     if (differs := classes[firsts][place] != classes).any():
         twice = ballots.items[items[differs.argmax()]]

@@ -154,9 +154,7 @@ def _class_names(found: list[Any], classes: Sequence[Any] | None, shape: tuple[i
             )
         return range(shape[1])
     if len(names) < 2:
-        raise LabelsError(
-            f"Expected votes for at least two classes, got only {names[0]!r}. In Python, classes= names others."
-        )
+        raise LabelsError(f"Expected votes for at least two classes, got only {names[0]!r}. See classes= in Python.")
     return names
 
 
