@@ -162,7 +162,7 @@ def test_tables_of_numbers_and_categories(kind):
 def test_columns_are_numbers_if_their_texts_are(caplog):
     table = np.array([["1.5", "7", "a"], ["", "x", "b"], ["NA", "9", "a"]], dtype=object)
     values, categorical = columns_of(table, 3)
-    assert caplog.messages == ["Column 1 is learned as categories: row 1 has 'x', no number."]
+    assert caplog.messages == ["Column 1 is taken for categories: row 1 has 'x', no number."]
     assert categorical.tolist() == [False, True, True]
     np.testing.assert_array_equal(values[:, 0], [1.5, np.nan, np.nan])
     assert values[0, 2] == values[2, 2] != values[1, 2]

@@ -28,6 +28,8 @@ _WHOLE = re.compile(r"(-?\d+)(?:\.0*)?", re.ASCII)
 _LONGEST_LABEL = 1_000
 # Spellings of a missing label in tables; a class may well be called "none".
 _MISSING_MARKERS = frozenset({"", "n/a", "#n/a", "na", "nan", "<na>", "null"})
+# Blanks of no width, marks of byte order and direction, and the soft hyphen.
+_UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u200e\u200f\u00ad"))
 _KINDS = "labels as numbers, strings or one-hot rows"
 _SEVERAL_CLASSES = " Examples of several classes at once (multi-label) are one yes-or-no problem per class."
 _SEVERAL_PEOPLE = (
@@ -113,9 +115,8 @@ def look_alike(names: Iterable[str]) -> tuple[list[list[str]], list[str]]:
     """
     groups: dict[str, list[str]] = {}
     for name in filter(None, names):
-        plain = unicodedata.normalize("NFKD", name.casefold())
-        folded = "".join(c for c in plain if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
-        groups.setdefault(folded.strip(), []).append(name)
+        plain = unicodedata.normalize("NFKD", name.translate(_UNSEEN).strip().casefold())
+        groups.setdefault("".join(c for c in plain if not unicodedata.combining(c)), []).append(name)
     alike = [found for folded, found in groups.items() if len(found) > 1 and folded not in _MISSING_MARKERS]
     return alike, [name for folded in sorted(_MISSING_MARKERS) for name in groups.get(folded, ())]
 
@@ -128,7 +129,7 @@ def merge_labels(labels: NDArray[Any]) -> NDArray[Any]:
     spellings, markers = look_alike(counts)
     names = dict.fromkeys(markers, "")
     for alike in spellings:
-        names |= dict.fromkeys(alike, max(alike, key=lambda name: counts[name]).strip())
+        names |= dict.fromkeys(alike, max(alike, key=lambda name: counts[name]).translate(_UNSEEN).strip())
     return np.array([names.get(label, label) for label in labels.tolist()])
 
 
@@ -301,10 +302,8 @@ def _whole_numbers(chunk: NDArray[Any], start: int) -> NDArray[np.int64]:
     if not usable.all():
         row = int(np.argmin(usable))
         what = "a label" if np.isnan(numbers[row]) else "a class number"
-        raise LabelsError(
-            f"Expected {what} for every row, got {chunk[row]} at row {start + row}."
-            " Labels are class numbers, names or one-hot rows."
-        )
+        hint = "Labels are class numbers, names or one-hot rows."
+        raise LabelsError(f"Expected {what} for every row, got {chunk[row]} at row {start + row}. {hint}")
     return numbers.astype(np.int64)
 
 

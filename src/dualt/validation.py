@@ -236,10 +236,8 @@ def check_transition(transition: Any, n_classes: int | None = None) -> NDArray[n
         row = int(np.argmax(wrong))
         columns_do = (np.abs(matrix.sum(axis=0) - 1) <= _TRANSITION_TOLERANCE).all()
         hint = " Its columns do: pass the transpose." if columns_do else ""
-        raise TransitionError(
-            f"Expected rows that sum to 1 (transition[i, j] = P(given j | true i)), got {sums[row]:.6g}"
-            f" in row {row}.{hint}"
-        )
+        got = f"{sums[row]:.6g} in row {row}"
+        raise TransitionError(f"Expected rows that sum to 1 (transition[i, j] = P(given j | true i)), got {got}.{hint}")
     return np.asarray(matrix / sums[:, None])
 
 

@@ -244,7 +244,7 @@ def test_labels_that_look_alike_are_named_and_merged_and_the_review_has_them_as_
     issues.rename(columns={"given": "old", "suggested": "new"})[["index", "old", "new"]].to_csv("r.csv", index=False)
     applied = run("apply-review", "data.csv", "r.csv", "--label", "label", "-o", "new.csv")
     assert "40 labels reviewed" in applied.stdout
-    assert "differ only by case, accents or blanks. Those not reviewed stay so." in applied.stderr
+    assert "differ only by case, accents or blanks. Those that were not reviewed stay so." in applied.stderr
 
 
 def test_the_page_shows_the_columns_that_were_learned_from_or_asked_for(table):

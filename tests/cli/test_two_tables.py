@@ -87,5 +87,8 @@ def test_a_second_model_is_not_taken_for_labels(tables):
     probs, labels = tables
     for name in ("one.csv", "two.csv"):
         probs.assign(label=labels["label"]).to_csv(name, index=False)
-    words = "one.csv", "two.csv", "--label", "label", "--id", "uid"
-    assert "got the header of one.csv. Models: one.csv,two.csv" in refused("issues", *words)
+    words = "--label", "label", "--id", "uid"
+    assert "Pass two models as one.csv,two.csv" in refused("issues", "one.csv", "two.csv", *words)
+    for name, table in {"p.parquet": probs, "l.parquet": labels}.items():
+        table.assign(uid=range(N)).to_parquet(name)
+    run("issues", "p.parquet", "l.parquet", *words)

@@ -201,6 +201,8 @@ def test_unusable_matrices_are_refused(tmp_path, name, content, error, message):
         ("cat\ndog\n", ["dog", "dog"], "dog\ndog\n"),
         ("1\n2\n\n", [2, 2], "2\n2\n"),
         ("1\n\n2\n", [2, np.nan, 2], "2\n\n2\n"),
+        ("1\n\n2\n", [3, np.nan, 2], "3\n\n2\n"),
+        ("1.0\n2.0\n", [3.0, 2.0], "3.0\n2.0\n"),
         ("007\n=1\n", ["=1", "=1"], "=1\n=1\n"),
     ],
 )

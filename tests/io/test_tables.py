@@ -322,6 +322,11 @@ def test_a_corrected_table_keeps_its_delimiter_its_names_and_how_numbers_are_wri
     given = load_labels(tmp_path / "t.csv", missing=True)
     save_corrected(tmp_path / "o.csv", np.array([1, np.nan, 1]), tmp_path / "t.csv", given)
     assert (tmp_path / "o.csv").read_text() == "a;a;label\n1,5;;1\n2;3;\n4;5;1\n"
+    (tmp_path / "t.jsonl").write_text('{"label": "1"}\n{"label": ""}\n{"label": 1.0}\n{"label": "2"}\n')
+    given = load_labels(tmp_path / "t.jsonl", missing=True)
+    save_corrected(tmp_path / "o.jsonl", np.array([2, np.nan, 2, 3]), tmp_path / "t.jsonl", given)
+    expected = '{"label": "2"}\n{"label": ""}\n{"label": 2.0}\n{"label": "3"}\n'
+    assert (tmp_path / "o.jsonl").read_text() == expected
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])

@@ -135,7 +135,7 @@ def test_decided_labels_are_found_by_id_where_there_are_ids():
     assert decided_labels(decisions, ["dog", "cat"], ids=["a", "b"]) == {1: "dog", 0: "dog"}
     assert decided_labels(decisions[:2], ["cat", "dog"]) == {0: "dog", 1: "dog"}
     assert decided_labels(decisions[:2], ["dog", "dog"]) == {0: "dog", 1: "dog"}, "as after the review was applied"
-    with pytest.raises(LabelsError, match=r"Expected example b to be labelled 'cat'.* got 'no such row'"):
+    with pytest.raises(LabelsError, match="Is it the review of another table"):
         decided_labels(decisions, ["dog", "cat"], ids=["c", "d"])
 
 

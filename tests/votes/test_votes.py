@@ -349,6 +349,8 @@ def test_with_rules_and_a_classifier_no_rate_is_claimed_until_some_are_verified(
     verified = dualt.combine_votes(rules, echo, verified=(np.arange(0, 1000, 10), truth[::10]))
     assert "echo" in codes(together)
     assert {*alone.annotators.worst_confusion} == {"1 → 0", "0 → 1"}, "without a percentage, which is that of all rules"
+    low, high = verified.transition[0].confidence_interval()
+    assert (high - low).max() < 0.5, "a rule has the matrix of all votes, and its interval"
     assert "weak-classifier" not in codes(together.consensus), "nobody is told to train a better one"
     assert not {"echo", "temperature"} & (codes(alone) | codes(verified))
     assert together.consensus.summary == (

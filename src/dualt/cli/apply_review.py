@@ -43,7 +43,7 @@ def apply_review(
         given = io.load_labels(labels, column=label, missing=True)
         ids = io.open_table(labels, id_column).read_texts(id_column) if id_column else None
         corrected = dualt.issues.apply_review(given, decisions, class_names=names, ids=ids)
-        warn_labels(corrected, remedy="Those not reviewed stay so.")
+        warn_labels(corrected, remedy="Those that were not reviewed stay so.")
         io.save_corrected(output, corrected, labels, given, column=label)
     changed = sum(decision.old != decision.new for decision in decisions)
     if as_json:

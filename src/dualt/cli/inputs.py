@@ -28,7 +28,7 @@ from dualt.files import open_input
 from dualt.io.image_folder import FILE_COLUMN, match_names
 from dualt.io.load import load_array
 from dualt.io.table_columns import INDEX_COLUMNS, Table, choose_columns, has_probabilities, label_place, table_parts
-from dualt.io.tables import TABLES
+from dualt.io.tables import TABLES, TEXT
 from dualt.issues import LabelIssues, find_posterior_issues
 from dualt.labels import as_text_array, look_alike, merge_labels, shorten
 from dualt.results import TransitionEstimate
@@ -203,11 +203,12 @@ def _read_posterior(data: Data, learning: Learning, on_progress: Any) -> NoisyPo
 
 
 def _check_no_second_model(probs: Path, labels: Path) -> None:
-    """Refuse a table of labels with the header of the probabilities: a comma was meant."""
-    if labels.suffix.lower() in TABLES and labels.is_file() and probs.is_file():
+    """Refuse a CSV of labels with the header of the probabilities: a comma was meant."""
+    if labels.suffix.lower() in TEXT and labels.is_file() and probs.is_file() and not labels.samefile(probs):
         with open_input(probs) as first, open_input(labels) as second:
             if first.readline(1 << 20) == second.readline(1 << 20):
-                raise InputError(f"Expected labels in {labels}, got the header of {probs}. Models: {probs},{labels}")
+                hint = f"Pass two models as {probs},{labels}, or one of the two."
+                raise InputError(f"Expected labels in {labels}, got the header of {probs}. {hint}")
 
 
 def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
@@ -217,8 +218,8 @@ def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[ND
     for path, (_, names), labels in zip(files, models, given, strict=True):
         if names != models[0][1] and None not in (names, models[0][1]):
             raise InputError(f"Expected the same classes, in one order, in {files[0]} and {path}.")
-        pairs = enumerate(zip_longest(given[0].astype(str).tolist(), labels.astype(str).tolist()))
-        other = next((row for row, (one, another) in pairs if one != another), None)
+        one, two = (own.astype(str if own.dtype.kind in "OU" else float).astype(str) for own in (given[0], labels))
+        other = next((row for row, pair in enumerate(zip_longest(one, two)) if pair[0] != pair[1]), None)
         if other is not None:
             raise InputError(f"Expected the same labels in {files[0]} and {path}, got another at row {other:,}.")
     return members, given[0]

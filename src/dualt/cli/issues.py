@@ -101,7 +101,9 @@ def _next_steps(
     command: str | None,
 ) -> dict[str, str]:
     """Return the commands to type next, with what each is for."""
-    if not learning.merge_labels and dualt.labels.look_alike(found.class_names)[0]:
+    from dualt.cli.inputs import is_raw
+
+    if not learning.merge_labels and dualt.labels.look_alike(found.class_names)[0] and is_raw(data, learning):
         return {again(None, "--merge-labels"): "with labels that look alike as one class"}
     if not len(found.indices):
         labels = data.labels or data.files[0]

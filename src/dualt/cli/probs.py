@@ -40,6 +40,8 @@ def probs(
     check_ending(output, dualt.io.load.PROBABILITY_FORMATS)
     raw = read_raw(Data(data, label=label, id_column=id_column), learning)
     is_array = output.suffix.lower() == ".npy"
+    if is_array and learning.merge_labels:
+        raise InputError("Expected a table for merged labels, -o probs.csv, got an array, which has none.")
     if is_array and data.is_dir() and len(raw.labels) < len(dualt.io.read_class_folder(data).files):
         message = f"Expected images that can be read in {data} for an array, whose rows have no names, got those above."
         raise InputError(f"{message} Remove them, or write a table: -o probs.csv.")

@@ -113,10 +113,8 @@ def _check_folder(folder: Path, asked: Mapping[str, Any], *, resume: bool, overw
     found += [_CHECKPOINTS] * any((folder / _CHECKPOINTS).glob("*.safetensors"))
     if found and not (resume or overwrite):
         go_on = "--resume to continue it, " if asked else ""  # the models of a table have no checkpoints
-        raise InputError(
-            f"There is a run in {folder} already ({', '.join(found)}): pass {go_on}--overwrite to replace it, or"
-            " another folder."
-        )
+        hint = f"pass {go_on}--overwrite to replace it, or another folder."
+        raise InputError(f"There is a run in {folder} already ({', '.join(found)}): {hint}")
     stored = folder / _CHECKPOINTS / _OPTIONS
     before = dict(read_json(stored)) if resume and stored.exists() else dict(asked)
     other = [f"{name} {before.get(name)!r}, not {new!r}" for name, new in asked.items() if before.get(name) != new]

@@ -58,7 +58,7 @@ def votes(
     if probs is not None:
         voices = _probabilities(probs, item, table.get(item, table.index))
     elif about is not None:
-        voices = _learned(table, columns, about[learned], text, n_jobs)
+        voices = _learn(table, columns, about[learned], text, n_jobs)
     combine = partial(dualt.combine_votes, table, voices, **columns)
     files = {"verified": verified, "settled": settled}
     known: dict[str, Any] = {what: _true_classes(path, item, combine, what) for what, path in files.items() if path}
@@ -141,10 +141,8 @@ def _true_classes(path: Path, item: str | None, combine: Callable[[], dualt.Vote
     if truth is None or name is None:
         raise InputError(f"Expected columns {item or 'item'} (or index) and true in {path}, got {', '.join(table)}.")
     if what == "verified" and truth == "new":  # a review
-        raise InputError(
-            f"Expected items drawn with equal chances in {path}, got chosen ones. Draw them with `dualt audit`, or pass"
-            " these with --settled."
-        )
+        hint = "Draw them with `dualt audit`, or pass these with --settled."
+        raise InputError(f"Expected items drawn with equal chances in {path}, got chosen ones. {hint}")
     table[truth] = table[truth].astype(str).str.strip()
     rows = table[table[truth] != ""]
     if rows.empty:
@@ -173,9 +171,7 @@ def _probabilities(path: Path, item: str | None, items: Iterable[Any]) -> Any:
     return pd.DataFrame(table.read_numbers(places), index, names)
 
 
-def _learned(
-    table: DataFrame, columns: Mapping[str, Any], about: DataFrame, text: str | None, n_jobs: int
-) -> DataFrame:
+def _learn(table: DataFrame, columns: Mapping[str, Any], about: DataFrame, text: str | None, n_jobs: int) -> DataFrame:
     """Return out-of-fold probabilities of models trained on the consensus of the votes."""
     import pandas as pd
 
@@ -188,10 +184,8 @@ def _learned(
     if len(missing):
         raise InputError(f"Expected a row for each item that has votes, got none for {missing.tolist()[0]!r}.")
     with progress() as advance:
-        found = dualt.cross_fit(
-            about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance
-        )
-    probs = pd.DataFrame(found.pred_probs, labels.index, list(found.class_names))
+        fit = dualt.cross_fit(about.loc[labels.index], labels.to_numpy(), text=text, n_jobs=n_jobs, on_progress=advance)
+    probs = pd.DataFrame(fit.pred_probs, labels.index, list(fit.class_names))
     return probs.reindex(columns=[*map(str, ballots.classes)], fill_value=0.0)  # some class may win no item
 
 

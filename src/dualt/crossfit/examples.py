@@ -179,7 +179,7 @@ def _encode(n_known: int | None, column: NDArray[Any], name: Any = None) -> tupl
     numbers = pd.to_numeric(known, errors="coerce").notna()
     odd = known[~numbers].dropna()
     if name is not None and n_known in (None, len(known)) and len(odd) < numbers.sum():
-        _log.warning("Column %r is learned as categories: row %s has %r, no number.", name, odd.index[0], odd.iloc[0])
+        _log.warning("Column %r is taken for categories: row %s has %.40r, no number.", name, odd.index[0], odd.iloc[0])
     ranks = texts[:n_known].value_counts().rank(method="first", ascending=False) - 1
     return np.minimum(texts.map(ranks).to_numpy(np.float64), _MOST_CATEGORIES), True
 

@@ -47,10 +47,8 @@ def check_classifier(classifier: Any) -> Any:
     # A stacking classifier with its default last step has probabilities once it is fitted.
     stacking = hasattr(type(last), "predict_proba") and getattr(last, "final_estimator", last) is None
     if not stacking and not hasattr(classifier, "predict_proba"):
-        raise InputError(
-            f"Expected a classifier with predict_proba, got {type(classifier).__name__}."
-            " Wrap it in sklearn.calibration.CalibratedClassifierCV."
-        )
+        hint = "Wrap it in sklearn.calibration.CalibratedClassifierCV."
+        raise InputError(f"Expected a classifier with predict_proba, got {type(classifier).__name__}. {hint}")
     return classifier
 
 

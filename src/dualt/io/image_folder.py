@@ -57,10 +57,8 @@ def read_class_folder(folder: str | Path, known: Sequence[str] | None = None) ->
     if strange:
         raise FileError(f"Expected the classes of the training part in {folder}, got {strange[0]!r} as well.")
     if len(names) < 2 and known is None:
-        raise FileError(
-            f"Expected a folder per class, at least two, in {folder}, got {len(names)}."
-            " Put the images of each class in a folder of its own."
-        )
+        hint = "Put the images of each class in a folder of its own."
+        raise FileError(f"Expected a folder per class, at least two, in {folder}, got {len(names)}. {hint}")
     if not files:
         raise FileError(f"Expected images ({', '.join(sorted(IMAGE_ENDINGS))}) in the folders of {folder}, got none.")
     return ClassFolder(folder, names, tuple(file.relative_to(folder).as_posix() for file in files))

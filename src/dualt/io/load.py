@@ -172,8 +172,15 @@ def _replaced(cells: list[str], new: Mapping[int, Any], given: NDArray[Any]) -> 
     """Return the cells with new labels, written as elsewhere in the column: '2' where it was read as 2.0."""
     written = dict(zip(given.tolist(), cells, strict=True))
     for row, label in new.items():
-        cells[row] = written.get(label, tables.guard_cell(label) if isinstance(label, str) else str(label))
+        cells[row] = written.get(label) or _spelled(label, cells[row])
     return cells
+
+
+def _spelled(label: Any, old: str) -> str:
+    """Return a label as text, a whole number with '.0' only where the old one has it."""
+    if isinstance(label, str):
+        return tables.guard_cell(label)
+    return str(label) if old.endswith(".0") else str(label).removesuffix(".0")
 
 
 def _correct_json_lines(source: Path, target: Path, new: Mapping[int, Any], key: str) -> None:
@@ -204,4 +211,6 @@ def _like(label: Any, old: Any) -> Any:
     """Return a label in the type of the one it replaces."""
     if isinstance(old, bool):
         return str(label) in ("True", "1", "1.0")
-    return type(old)(label) if isinstance(old, (int, float, str)) else label
+    if isinstance(old, str) and not isinstance(label, str):
+        return _spelled(label, old)
+    return type(old)(label) if isinstance(old, (int, float)) else label

@@ -124,10 +124,8 @@ def find_shards(path: str | Path) -> list[Path]:
         if not found:
             raise FileError(f"Expected files that end in {', '.join(FORMATS)}, got the folder {path} without any.")
         if len(kinds) > 1:
-            raise FileError(
-                f"Expected files of one format in {path}, got {', '.join(kinds)}. Choose with a pattern, such as"
-                f" '{path / f'*{kinds[-1]}'}'."
-            )
+            hint = f"Choose with a pattern, such as '{path / f'*{kinds[-1]}'}'."
+            raise FileError(f"Expected files of one format in {path}, got {', '.join(kinds)}. {hint}")
     else:
         found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
         if not found:

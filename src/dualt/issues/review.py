@@ -82,8 +82,10 @@ def decided_labels(
     The given label, a class name, must be the old one, or the new one if the review was applied.
     """
     found, rows = {}, _locate(decisions, len(given), ids).tolist()
+    if ids is not None and rows and max(rows) < 0:
+        raise LabelsError("Expected ids of the data in the review, got none. Is it the review of another table?")
     for decision, row in zip(decisions, rows, strict=True):
-        if row < 0 <= max(rows) and ids is not None and decision.id:
+        if row < 0 and ids is not None and decision.id:
             continue
         if row < 0 or given[row] not in (decision.old, decision.new):
             raise _other_labels(decision, given[row] if row >= 0 else "no such row")

@@ -56,10 +56,8 @@ def image_previews(
         hint = " Move the channels last: np.moveaxis(images, 1, -1)." if pixels.ndim == 4 else ""
         raise InputError(f"Expected images of shape (n, H, W) or (n, H, W, 3), got {pixels.shape}.{hint}")
     if pixels.dtype != np.uint8:
-        raise InputError(
-            f"Expected images as uint8 from 0 to 255, got {pixels.dtype}."
-            " For values from 0 to 1 pass (images * 255).astype('uint8')."
-        )
+        hint = "For values from 0 to 1 pass (images * 255).astype('uint8')."
+        raise InputError(f"Expected images as uint8 from 0 to 255, got {pixels.dtype}. {hint}")
     if len(pixels) != n_samples:
         raise InputError(f"Expected {n_samples:,} images, one per label, got {len(pixels):,}.")
     pixels = pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels

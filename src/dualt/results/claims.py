@@ -31,7 +31,7 @@ _HARD = "all probabilities are 0 or 1, as predictions are"
 
 
 def headline(estimate: TransitionEstimate, level: float = 0.95) -> str:
-    """Return the finding in one sentence: about how many labels look wrong, at least and, after an audit, at most."""
+    """Return the finding: about how many labels look wrong, at least and, after an audit, at most."""
     rate, (low, high) = estimate.noise_rate, estimate.noise_rate_interval(level)
     labels, look, are, few = "the labels", "look", "are", "Fewer"
     if estimate.estimator == _VOTES and estimate.fit.rate_interval is not None:  # not the matrix of one annotator
@@ -141,7 +141,10 @@ _NOTICES = {
         "The predictions agree with {agreement:.1%} of the given labels, less often than by chance ({chance:.1%}).",
         "Check that rows and classes of both are in the same order, and whether labels count from 1.",
     ),
-    "weak-classifier": ("{doubt}.", "Do not use the matrix, and check what is flagged: train a better classifier."),
+    "weak-classifier": (
+        "{doubt}.",
+        "Train a better classifier before you use the matrix, and check what is flagged by hand.",
+    ),
     "few-labels": (
         f"Fewer than {_FEW_LABELS} examples have the label {{classes}}.",
         "Their rows of the matrix are uncertain. Collect more labels, or leave out classes that have none.",

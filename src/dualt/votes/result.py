@@ -203,7 +203,7 @@ class Votes:
 
     @cached_property
     def _quality(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """P(a vote is right) of each annotator; (low, high), NaN with fewer than ten checked votes; votes behind it.
+        """P(a vote is right) of each annotator; (low, high), NaN with fewer than ten checked; effective votes.
 
         Checked votes are a random sample. Their mean difference from the posterior corrects its mean over all votes of
         this annotator. The more of the variance the posterior explains, the more checked votes this is worth.
@@ -256,10 +256,12 @@ class Votes:
         """
         item, who, vote = self.ballots[:3]
         order, n_votes = np.argsort(who, kind="stable"), np.bincount(who)
-        rows, known = np.split(order, np.cumsum(n_votes)[:-1]), self._quality[3] / n_votes
+        rows, shares = np.split(order, np.cumsum(n_votes)[:-1]), self._quality[3] / n_votes
+        all_counts, rules = self.fit.counts.sum(axis=0), rules_among(self._used)  # rules have the matrix of all
+        each = zip(self.fit.matrices, self.fit.counts, rules, shares, rows, strict=True)
         estimates = [
-            self._estimate(matrix, counts * share, self.posterior[item[own]], vote[own])
-            for matrix, counts, share, own in zip(self.fit.matrices, self.fit.counts, known, rows, strict=True)
+            self._estimate(matrix, share * (all_counts if rule else counts), self.posterior[item[own]], vote[own])
+            for matrix, counts, rule, share, own in each
         ]
         return dict(zip(self.ballots.annotators.tolist(), estimates, strict=True))
 

@@ -183,10 +183,8 @@ def long_table(
         return votes[found].set_axis([*named], axis=1), None
     # A table with a row per vote has two of these columns at least, and a column of annotators.
     if annotator or label or item in missing or missing in (found[:1], found[2:]):
-        raise InputError(
-            f"Expected a column {missing[0]!r}, got {', '.join(map(str, votes.columns))}. Name the columns of item,"
-            " annotator and label."
-        )
+        hint = "Name the columns of item, annotator and label."
+        raise InputError(f"Expected a column {missing[0]!r}, got {', '.join(map(str, votes.columns))}. {hint}")
     if found[0] not in missing:
         votes = votes.set_index(found[0])
     votes = votes.drop(columns=[*INDEX_COLUMNS], errors="ignore")
