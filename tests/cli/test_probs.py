@@ -216,6 +216,8 @@ def test_the_probabilities_of_several_models(tmp_path, monkeypatch):
     assert [row["index"] for row in tables["issues"]] == [row["index"] for row in one["issues"]]
     run("audit", "y.csv", "--label", "y", "--probs", "p0.npy, in/p1.csv", "--report", "audit.html", "-o", "audit.csv")
     table = pd.read_csv("in/p1.csv")
+    table.astype({"y": float}).to_csv("in/p1.csv", index=False)
+    assert json.loads(run("issues", "in/p0.csv,in/p1.csv", *options, "--text", "name").stdout) == tables
     table[::-1].to_csv("in/p1.csv", index=False)
     assert "labels in in/p0.csv and in/p1.csv, got another at row" in refused(
         "issues", "in/p0.csv,in/p1.csv", "--label=y"

@@ -218,7 +218,7 @@ def _read_members(files: Sequence[Path], models: Sequence[Any]) -> tuple[list[ND
     for path, (_, names), labels in zip(files, models, given, strict=True):
         if names != models[0][1] and None not in (names, models[0][1]):
             raise InputError(f"Expected the same classes, in one order, in {files[0]} and {path}.")
-        one, two = (own.astype(str if own.dtype.kind in "OU" else float).astype(str) for own in (given[0], labels))
+        one, two = np.split(np.concatenate([given[0], labels]).astype(str), [len(given[0])])  # 1 and 1.0 are one label
         other = next((row for row, pair in enumerate(zip_longest(one, two)) if pair[0] != pair[1]), None)
         if other is not None:
             raise InputError(f"Expected the same labels in {files[0]} and {path}, got another at row {other:,}.")
